@@ -1,0 +1,52 @@
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!e)
+        return -1;
+    e->kind = kind;
+    e->sys = 0;
+    va_start(ap, fmt);
+    vsnprintf(e->msg, sizeof e->msg, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+int err_sys(struct err *e, const char *fmt, ...)
+{
+    int     saved = errno;
+    va_list ap;
+    char    what[sizeof e->msg];
+
+    if (!e)
+        return -1;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    err_set(e, ERR_INTERNAL, "%.180s: %s", what, strerror(saved));
+    e->sys = saved;
+    return -1;
+}
+
+int err_wrap(struct err *e, const char *fmt, ...)
+{
+    va_list ap;
+    char    what[sizeof e->msg], whole[sizeof what + sizeof e->msg + 2];
+
+    if (!e)
+        return -1;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    snprintf(whole, sizeof whole, "%s: %s", what, e->msg);
+    memcpy(e->msg, whole, sizeof e->msg - 1);
+    e->msg[sizeof e->msg - 1] = '\0';
+    return -1;
+}

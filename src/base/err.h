@@ -1,0 +1,35 @@
+/* err - an error is a value: a kind, an errno, one sentence for a person.
+ *
+ * No allocation, no owner; it fits in one pipe write. Fallible functions return 0 or -1 (or an fd)
+ * and take `struct err *e` last. Who knows the object writes the sentence (err_set, err_sys); who
+ * knows the intent puts it in front (err_wrap). All three return -1, so that `return err_sys(...)`
+ * is a whole error path. Passing NULL for `e` drops the sentence. */
+#pragma once
+
+enum err_kind {
+    ERR_NONE,
+    ERR_INVALID, /* the caller's words are off; nothing was changed */
+    ERR_NOT_FOUND,
+    ERR_LIMIT, /* a cap of ours was reached */
+    ERR_TIMEOUT,
+    ERR_CANCELLED,
+    ERR_UNAVAILABLE, /* something outside of us does not answer or is not there */
+    ERR_INTERNAL,
+};
+
+struct err {
+    enum err_kind kind;
+    int           sys;      /* errno behind it, or 0 */
+    char          msg[240]; /* one sentence */
+};
+
+int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+int err_sys(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define TRY(expr)                                                                                  \
+    do {                                                                                           \
+        if ((expr) < 0)                                                                            \
+            return -1;                                                                             \
+    } while (0)

@@ -1,0 +1,121 @@
+#include "base/fields.h"
+
+#include <string.h>
+
+static bool is_string(const json_t *j)
+{
+    return json_is_string(j);
+}
+
+static bool is_int(const json_t *j)
+{
+    return json_is_integer(j);
+}
+
+static bool is_bool(const json_t *j)
+{
+    return json_is_boolean(j);
+}
+
+static bool is_list(const json_t *j)
+{
+    return json_is_array(j);
+}
+
+static bool is_object(const json_t *j)
+{
+    return json_is_object(j);
+}
+
+static const struct {
+    const char *name;
+    bool (*is)(const json_t *);
+} types[] = {
+    [FIELD_STRING] = {"a string", is_string},  [FIELD_INT] = {"a whole number", is_int},
+    [FIELD_BOOL] = {"true or false", is_bool}, [FIELD_LIST] = {"a list", is_list},
+    [FIELD_OBJECT] = {"an object", is_object},
+};
+
+static int64_t measure(const struct field *f, const json_t *value)
+{
+    switch (f->type) {
+    case FIELD_STRING:
+        return (int64_t)json_string_length(value);
+    case FIELD_INT:
+        return json_integer_value(value);
+    case FIELD_LIST:
+        return (int64_t)json_array_size(value);
+    default:
+        return f->min;
+    }
+}
+
+static void store(const struct field *f, const json_t *value, void *target)
+{
+    void *at = (char *)target + f->offset;
+
+    switch (f->type) {
+    case FIELD_STRING:
+        *(const char **)at = json_string_value(value);
+        break;
+    case FIELD_INT:
+        *(int64_t *)at = json_integer_value(value);
+        break;
+    case FIELD_BOOL:
+        *(bool *)at = json_is_true(value);
+        break;
+    case FIELD_LIST:
+    case FIELD_OBJECT:
+        *(const json_t **)at = value;
+        break;
+    }
+}
+
+static int decode_one(const struct field *f, const json_t *value, const char *path, void *target,
+                      struct err *e)
+{
+    static const char *const counted[] = {
+        [FIELD_STRING] = " bytes", [FIELD_INT] = "",    [FIELD_BOOL] = "",
+        [FIELD_LIST] = " entries", [FIELD_OBJECT] = "",
+    };
+    int64_t n;
+
+    if (!value || json_is_null(value)) {
+        if (f->required)
+            return err_set(e, ERR_INVALID, "%s.%s is missing", path, f->name);
+        return 0;
+    }
+    if (!types[f->type].is(value))
+        return err_set(e, ERR_INVALID, "%s.%s must be %s", path, f->name, types[f->type].name);
+    n = measure(f, value);
+    if (n < f->min || n > f->max)
+        return err_set(e, ERR_INVALID, "%s.%s must be from %lld to %lld%s", path, f->name,
+                       (long long)f->min, (long long)f->max, counted[f->type]);
+    if (f->type == FIELD_STRING && strlen(json_string_value(value)) != (size_t)n)
+        return err_set(e, ERR_INVALID, "%s.%s must not contain a NUL byte", path, f->name);
+    store(f, value, target);
+    return 0;
+}
+
+static bool known(const struct field *rows, const char *name)
+{
+    for (; rows->name; rows++)
+        if (strcmp(rows->name, name) == 0)
+            return true;
+    return false;
+}
+
+int fields_decode(const struct field *rows, const json_t *object, const char *path, void *target,
+                  struct err *e)
+{
+    const char *name;
+    json_t     *value;
+
+    if (!json_is_object(object))
+        return err_set(e, ERR_INVALID, "%s must be an object", path);
+    json_object_foreach((json_t *)object, name, value) if (!known(rows, name)) return err_set(
+        e, ERR_INVALID, "%s has no member '%.60s'", path, name);
+    for (const struct field *f = rows; f->name; f++)
+        TRY(decode_one(f, json_object_get(object, f->name), path, target, e));
+    return 0;
+}
