@@ -1,0 +1,75 @@
+/* message - the payloads of frames that have structure, packed and unpacked.
+ *
+ * Numbers are little-endian; a string is its u32 length, its bytes, a NUL; a list is a u32 count
+ * and that many strings. Unpacked strings are borrowed from the frame's payload. Unpacking trusts
+ * nothing: a short, long or unterminated payload is -1 and one sentence. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "pipe/frame.h"
+
+enum { MESSAGE_LIST_MAX = 4096 };
+
+struct message_spawn {
+    uint32_t     group;     /* the cgroup that GROUP_MAKE made for it */
+    bool         has_stdin; /* otherwise its stdin is at its end */
+    const char  *cwd;
+    const char **argv; /* ended by NULL; unpacking allocates the two arrays: message_spawn_done */
+    const char **env;
+};
+
+struct message_write_file {
+    uint32_t    mode;
+    const char *path;
+};
+
+/* How the main process of a run ended, as wait4 told. */
+struct message_exited {
+    int32_t  code;   /* or -1 */
+    int32_t  signal; /* or 0 */
+    uint64_t cpu_us; /* of it and what it waited for */
+    uint64_t max_rss_bytes;
+    bool     disk_full; /* no free block or inode in the writable places, at that moment */
+};
+
+struct message_error {
+    int32_t     sys; /* errno, or 0 */
+    const char *text;
+};
+
+/* What the kernel counted for one run's cgroup. */
+struct message_group_ended {
+    uint64_t oom_kills;
+    uint64_t forks_refused;
+    uint64_t peak_bytes;
+    uint64_t cpu_us;
+};
+
+int  message_pack_spawn(struct buf *b, const struct message_spawn *m);
+int  message_unpack_spawn(const struct frame *f, struct message_spawn *ret, struct err *e);
+void message_spawn_done(struct message_spawn *m);
+
+int message_pack_write_file(struct buf *b, const struct message_write_file *m);
+int message_unpack_write_file(const struct frame *f, struct message_write_file *ret, struct err *e);
+
+int message_pack_exited(struct buf *b, const struct message_exited *m);
+int message_unpack_exited(const struct frame *f, struct message_exited *ret, struct err *e);
+
+int message_pack_error(struct buf *b, const struct message_error *m);
+int message_unpack_error(const struct frame *f, struct message_error *ret, struct err *e);
+
+int message_pack_group_ended(struct buf *b, const struct message_group_ended *m);
+int message_unpack_group_ended(const struct frame *f, struct message_group_ended *ret,
+                               struct err *e);
+
+/* HELLO: magic and version; another version is an error that names both. */
+int message_pack_hello(struct buf *b);
+int message_check_hello(const struct frame *f, struct err *e);
+
+/* CREDIT, SIGNAL: one number. */
+int message_pack_u32(struct buf *b, uint32_t v);
+int message_unpack_u32(const struct frame *f, uint32_t *ret, struct err *e);
