@@ -1,0 +1,74 @@
+#include "init/inbox.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "init/channel.h"
+#include "init/outbox.h"
+#include "pipe/message.h"
+
+enum { READ_SIZE = 1 << 16 };
+
+void inbox_init(struct inbox *in)
+{
+    buf_init(&in->bytes, FRAME_HEADER + FRAME_MAX + READ_SIZE);
+    in->greeted = false;
+}
+
+void inbox_done(struct inbox *in)
+{
+    buf_done(&in->bytes);
+}
+
+void inbox_send_hello(void)
+{
+    autobuf struct buf b;
+
+    buf_init(&b, 16);
+    if (message_pack_hello(&b) == 0)
+        outbox_send(FRAME_HELLO, 0, 0, b.data, b.size);
+}
+
+static int handle(struct inbox *in, const struct frame *f, struct err *e)
+{
+    if (in->greeted && f->type != FRAME_HELLO)
+        return channel_handle(f, e);
+    if (in->greeted || f->type != FRAME_HELLO)
+        return err_set(e, ERR_INVALID, "%s frame where hello belongs, or hello twice",
+                       frame_type_name(f->type));
+    in->greeted = true;
+    return message_check_hello(f, e);
+}
+
+static int handle_all(struct inbox *in, struct err *e)
+{
+    struct frame f;
+    size_t       done = 0;
+    long         n;
+
+    while ((n = frame_parse(in->bytes.data + done, in->bytes.size - done, PEER_SERVER, &f, e)) >
+           0) {
+        done += (size_t)n;
+        TRY(handle(in, &f, e));
+    }
+    TRY(n);
+    buf_drop(&in->bytes, done);
+    return 1;
+}
+
+int inbox_read(struct inbox *in, int fd, struct err *e)
+{
+    uint8_t *to = buf_reserve(&in->bytes, READ_SIZE);
+    ssize_t  n;
+
+    if (!to)
+        return err_set(e, ERR_LIMIT,
+                       "frames pile up"); /* cannot be: a frame fits, see inbox_init */
+    n = read(fd, to, READ_SIZE);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return 1;
+    if (n <= 0)
+        return 0;
+    in->bytes.size += (size_t)n;
+    return handle_all(in, e);
+}

@@ -1,0 +1,81 @@
+/* jerboa-init - pid 1 of every sandbox.
+ *
+ * Theory of operation. The server's frames come in on stdin, ours leave on stdout; descriptor 3
+ * brings cgroups from the jail. One poll loop moves bytes; nothing else happens here. Init has no
+ * rights that the code beside it lacks: same uid, no capabilities, same seccomp filter. What sets
+ * it apart:
+ *
+ * - It is not dumpable, from its first line: otherwise code of the same uid opens /proc/1/fd/1 and
+ *   forges frames.
+ * - It is pid 1: when it exits, the kernel kills everything in the sandbox, at once. So the end of
+ *   stdin, a broken frame or a write error is simply an exit.
+ * - It reaps every orphan. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "init/channel.h"
+#include "init/inbox.h"
+#include "init/outbox.h"
+
+static int watch_children(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void drain(int signal_fd)
+{
+    struct signalfd_siginfo info;
+
+    while (read(signal_fd, &info, sizeof info) > 0)
+        ;
+}
+
+int main(void)
+{
+    struct pollfd polls[2 + CHANNEL_POLLS_MAX];
+    struct inbox  inbox;
+    struct err    e = {0};
+
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return 1;
+    int signal_fd = watch_children();
+    if (signal_fd < 0)
+        return 1;
+    inbox_init(&inbox);
+    inbox_send_hello();
+    for (;;) {
+        polls[0] = (struct pollfd){0, POLLIN, 0};
+        polls[1] = (struct pollfd){signal_fd, POLLIN, 0};
+        size_t n = channel_fill_polls(polls + 2);
+
+        if (poll(polls, n + 2, -1) < 0) {
+            if (errno == EINTR)
+                continue;
+            return 1;
+        }
+        channel_ready(polls + 2);
+        if (polls[1].revents) {
+            drain(signal_fd);
+            channel_reap();
+        }
+        if (polls[0].revents) {
+            int r = inbox_read(&inbox, 0, &e);
+            if (r < 0)
+                outbox_send_error(0, &e);
+            if (r <= 0)
+                return 0;
+        }
+    }
+}

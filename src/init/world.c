@@ -1,0 +1,192 @@
+#include "init/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+enum {
+    GROUP_SOCKET = 3,    /* where the jail puts the cgroups it made; see receive_group */
+    GROUP_FDS_MAX = 8,   /* one a cgroup controller */
+    PIPE_SIZE = 1 << 20, /* process.exit() loses what its pipe cannot hold: give it a large one */
+};
+
+/* All writable places are one file system (see the plan), so one look tells. */
+static const char disk[] = "/workspace";
+
+/* ---- the cgroup of a run ----
+ *
+ * The jail makes one group a GROUP_MAKE and sends its number with one descriptor a controller; who
+ * writes "0" there enters. Groups come in the order in which the server asks for them and spawns
+ * into them, so the next one is always the wanted one. A number without descriptors: it could not
+ * be made. Init only listens here; nothing it says can reach the jail. */
+static int receive_group(uint32_t wanted, int fds[GROUP_FDS_MAX], struct err *e)
+{
+    uint32_t      group;
+    struct iovec  number = {&group, sizeof group};
+    char          control[CMSG_SPACE(sizeof(int) * GROUP_FDS_MAX)];
+    struct msghdr msg = {.msg_iov = &number,
+                         .msg_iovlen = 1,
+                         .msg_control = control,
+                         .msg_controllen = sizeof control};
+    ssize_t       n;
+    size_t        count = 0;
+
+    do
+        n = recvmsg(GROUP_SOCKET, &msg, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return err_sys(e, "receive cgroup");
+    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+    if (c && c->cmsg_type == SCM_RIGHTS) {
+        count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        memcpy(fds, CMSG_DATA(c), count * sizeof(int));
+    }
+    if (n != sizeof group || group != wanted || count == 0) {
+        while (count > 0)
+            close(fds[--count]);
+        return err_set(e, ERR_UNAVAILABLE, "cgroup %u was not made", wanted);
+    }
+    return (int)count;
+}
+
+/* ---- between fork and exec ---- */
+
+struct child_fds {
+    int in, out, err, report;
+};
+
+/* Everything here is async-signal-safe; a failure travels to the parent through `report`. */
+static void __attribute__((noreturn))
+become(const struct message_spawn *m, const struct child_fds *fds, const int *groups, int n_groups)
+{
+    sigset_t none;
+
+    for (int i = 0; i < n_groups; i++)
+        if (write(groups[i], "0", 1) != 1)
+            goto failed;
+    setsid();
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    if (dup2(fds->in, 0) < 0 || dup2(fds->out, 1) < 0 || dup2(fds->err, 2) < 0)
+        goto failed;
+    if (chdir(m->cwd) < 0)
+        goto failed;
+    execve(m->argv[0], (char *const *)m->argv, (char *const *)m->env);
+failed:
+    fd_write_all(fds->report, &errno, sizeof errno);
+    _exit(127);
+}
+
+static int open_pipe(int ends[2], struct err *e)
+{
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(e, "pipe");
+    fcntl(ends[0], F_SETPIPE_SZ, PIPE_SIZE); /* best effort: smaller only buffers less */
+    return 0;
+}
+
+/* Waits until the child has exec'd, which closes its end, or has told why it could not. */
+static int await_exec(int report_fd, const char *program, struct err *e)
+{
+    int     cause;
+    ssize_t n;
+
+    do
+        n = read(report_fd, &cause, sizeof cause);
+    while (n < 0 && errno == EINTR);
+    if (n == sizeof cause) {
+        errno = cause;
+        return err_sys(e, "start %.100s", program);
+    }
+    return 0;
+}
+
+static int launch_in(const struct message_spawn *m, const int *groups, int n_groups,
+                     struct launched *ret, struct err *e)
+{
+    autofd int in_read = -1, in_write = -1, out_read = -1, out_write = -1, err_read = -1,
+               err_write = -1, report_read = -1, report_write = -1;
+    int   ends[2];
+    pid_t pid;
+
+    if (m->has_stdin) {
+        TRY(open_pipe(ends, e));
+        in_read = ends[0], in_write = ends[1];
+    } else {
+        in_read = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
+    TRY(open_pipe(ends, e));
+    out_read = ends[0], out_write = ends[1];
+    TRY(open_pipe(ends, e));
+    err_read = ends[0], err_write = ends[1];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(e, "pipe");
+    report_read = ends[0], report_write = ends[1];
+
+    pid = fork();
+    if (pid < 0)
+        return err_sys(e, "fork");
+    if (pid == 0) {
+        struct child_fds fds = {in_read, out_write, err_write, report_write};
+        become(m, &fds, groups, n_groups);
+    }
+    fd_close(&report_write);
+    TRY(await_exec(report_read, m->argv[0], e));
+    if (in_write >= 0)
+        fd_set_nonblock(in_write, true);
+    fd_set_nonblock(out_read, true);
+    fd_set_nonblock(err_read, true);
+    *ret = (struct launched){pid, take_fd(&in_write), take_fd(&out_read), take_fd(&err_read)};
+    return 0;
+}
+
+int world_launch(const struct message_spawn *m, struct launched *ret, struct err *e)
+{
+    int groups[GROUP_FDS_MAX];
+    int n_groups = receive_group(m->group, groups, e);
+    int r;
+
+    TRY(n_groups);
+    r = launch_in(m, groups, n_groups, ret, e);
+    while (n_groups > 0)
+        close(groups[--n_groups]);
+    return r;
+}
+
+/* ---- files ---- */
+
+int world_create_file(const char *temp_path, mode_t mode, struct err *e)
+{
+    int fd = open(temp_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 0777);
+
+    return fd < 0 ? err_sys(e, "create %.120s", temp_path) : fd;
+}
+
+int world_publish(const char *temp_path, const char *path, struct err *e)
+{
+    if (rename(temp_path, path) < 0)
+        return err_sys(e, "write %.120s", path);
+    return 0;
+}
+
+void world_discard(const char *temp_path)
+{
+    unlink(temp_path);
+}
+
+bool world_disk_is_full(void)
+{
+    struct statvfs s;
+
+    if (statvfs(disk, &s) < 0)
+        return false;
+    return s.f_bavail == 0 || (s.f_files > 0 && s.f_ffree == 0);
+}

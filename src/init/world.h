@@ -1,0 +1,32 @@
+/* world - what init does to the world around it: starts a process, creates a file, looks at the
+ * disk.
+ *
+ * The rest of init only moves bytes between its pipe and these descriptors, so that its fuzzer
+ * replaces this file and nothing else. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "pipe/message.h"
+
+struct launched {
+    pid_t pid;
+    int   in_fd;  /* write end of its stdin, non-blocking; -1 when it has none */
+    int   out_fd; /* read ends, non-blocking */
+    int   err_fd;
+};
+
+/* Starts the program in the cgroup of m->group, in a session of its own. Its errors are those of
+ * the exec as well: when it returns 0, the program runs. */
+int world_launch(const struct message_spawn *m, struct launched *ret, struct err *e);
+
+/* A fresh regular file that nobody else could have put there; world_publish gives it its name, in
+ * one step, replacing what has it: a FIFO, a link, an older file. */
+int  world_create_file(const char *temp_path, mode_t mode, struct err *e);
+int  world_publish(const char *temp_path, const char *path, struct err *e);
+void world_discard(const char *temp_path);
+
+/* No free block or no free inode where code may write. */
+bool world_disk_is_full(void);
