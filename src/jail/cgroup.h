@@ -1,0 +1,45 @@
+/* cgroup - the limits of a sandbox and the counters of its runs, on cgroup v1.
+ *
+ *   <own cgroup>/jerboa/SLOT/init        jerboa-init: neither its limits nor its OOM are the code's
+ *   <own cgroup>/jerboa/SLOT/box         memory, cpu, pids limits of all that runs
+ *   <own cgroup>/jerboa/SLOT/box/run-N   one a run, command or background server
+ *
+ * Entering is always done by the process itself, by writing "0" to a `tasks` file that the jail
+ * opened: the kernel checks the opener's rights, and moving oneself costs 0.1 ms where moving
+ * another costs 5 to 27 (it waits for an RCU grace period). */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "pipe/message.h"
+
+enum { CGROUP_HIERARCHIES_MAX = 4 };
+
+struct cgroup {
+    unsigned slot;
+    int      n;                            /* hierarchies in use; controllers may share one */
+    int      dirs[CGROUP_HIERARCHIES_MAX]; /* each one's jerboa/SLOT */
+};
+
+struct cgroup_limits {
+    int64_t memory_bytes, init_memory_bytes, cpus_milli, pids;
+};
+
+/* Makes the three levels; what a dead sandbox left under the same slot is removed first. */
+int  cgroup_make(unsigned slot, const struct cgroup_limits *limits, struct cgroup *ret,
+                 struct err *e);
+void cgroup_remove(struct cgroup *c); /* kills what is left inside */
+
+/* Descriptors in which "0" is to be written, one a hierarchy; returns how many. */
+int cgroup_open_init(const struct cgroup *c, int fds[CGROUP_HIERARCHIES_MAX], struct err *e);
+int cgroup_make_run(const struct cgroup *c, const struct cgroup_limits *limits, uint32_t run,
+                    int fds[CGROUP_HIERARCHIES_MAX], struct err *e);
+
+/* Ends every process of the run, double-forked or not, reads what the kernel counted, removes it.
+ */
+int cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_ended *ret,
+                   struct err *e);
+
+/* Removes the groups of sandboxes whose jail is gone. */
+int cgroup_sweep(struct err *e);

@@ -1,0 +1,125 @@
+#include "jail/plan.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fields.h"
+
+enum { PATH_BYTES = 4095, TEXT_BYTES = 65536 };
+
+/* A plan as JSON has it: its entries still a list. */
+struct raw_plan {
+    struct plan   plan;
+    const json_t *entries;
+};
+
+#define AT(member) offsetof(struct raw_plan, plan.member)
+static const struct field plan_fields[] = {
+    {"init", FIELD_STRING, AT(init), true, 2, PATH_BYTES},
+    {"hostNetwork", FIELD_BOOL, AT(host_network), false, 0, 0},
+    {"memoryBytes", FIELD_INT, AT(memory_bytes), true, 1, INT64_MAX},
+    {"initMemoryBytes", FIELD_INT, AT(init_memory_bytes), true, 1, INT64_MAX},
+    {"cpusMilli", FIELD_INT, AT(cpus_milli), true, 10, 1024000},
+    {"pids", FIELD_INT, AT(pids), true, 1, 1 << 22},
+    {"fds", FIELD_INT, AT(fds), true, 16, 1 << 20},
+    {"entries", FIELD_LIST, offsetof(struct raw_plan, entries), true, 1, PLAN_ENTRIES_MAX},
+    {0},
+};
+#undef AT
+
+/* An entry as JSON has it: its kind still a word. */
+struct raw_entry {
+    const char       *kind;
+    struct plan_entry entry;
+};
+
+#define AT(member) offsetof(struct raw_entry, entry.member)
+static const struct field entry_fields[] = {
+    {"kind", FIELD_STRING, offsetof(struct raw_entry, kind), true, 1, 40},
+    {"target", FIELD_STRING, AT(target), true, 2, PATH_BYTES},
+    {"source", FIELD_STRING, AT(source), false, 1, PATH_BYTES},
+    {"text", FIELD_STRING, AT(text), false, 0, TEXT_BYTES},
+    {"writable", FIELD_BOOL, AT(writable), false, 0, 0},
+    {"asOwner", FIELD_BOOL, AT(as_owner), false, 0, 0},
+    {"bytes", FIELD_INT, AT(bytes), false, 0, INT64_MAX},
+    {"inodes", FIELD_INT, AT(inodes), false, 0, INT64_MAX},
+    {"mode", FIELD_INT, AT(mode), false, 0, 01777},
+    {0},
+};
+#undef AT
+
+enum need { NEEDS_SOURCE = 1, NEEDS_TEXT = 2, NEEDS_BYTES = 4 };
+
+static const struct {
+    const char *name;
+    unsigned    needs;
+} kinds[] = {
+    [PLAN_BIND] = {"bind", NEEDS_SOURCE},
+    [PLAN_DEVICE] = {"device", NEEDS_SOURCE},
+    [PLAN_TMPFS] = {"tmpfs", NEEDS_BYTES},
+    [PLAN_PROC] = {"proc", 0},
+    [PLAN_DIR] = {"dir", 0},
+    [PLAN_FILE] = {"file", NEEDS_TEXT},
+    [PLAN_LINK] = {"link", NEEDS_TEXT},
+    [PLAN_INNER] = {"inner", NEEDS_SOURCE},
+    [PLAN_DETACH] = {"detach", 0},
+    [PLAN_READONLY] = {"readonly", 0},
+    [PLAN_MASK] = {"mask", 0},
+};
+
+const char *plan_kind_name(enum plan_kind kind)
+{
+    return kinds[kind].name;
+}
+
+static int find_kind(const char *name, const char *path, enum plan_kind *ret, struct err *e)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i].name, name) == 0) {
+            *ret = (enum plan_kind)i;
+            return 0;
+        }
+    return err_set(e, ERR_INVALID, "%s.kind '%.40s' is unknown", path, name);
+}
+
+static int check_entry(const struct plan_entry *entry, const char *path, struct err *e)
+{
+    unsigned has = (entry->source ? NEEDS_SOURCE : 0) | (entry->text ? NEEDS_TEXT : 0) |
+                   (entry->bytes > 0 ? NEEDS_BYTES : 0);
+
+    if (has != kinds[entry->kind].needs)
+        return err_set(e, ERR_INVALID, "%s lacks or has too much for kind '%s'", path,
+                       kinds[entry->kind].name);
+    if (entry->target[0] != '/' || strstr(entry->target, ".."))
+        return err_set(e, ERR_INVALID, "%s.target must be absolute and plain", path);
+    if (entry->source && entry->source[0] != '/')
+        return err_set(e, ERR_INVALID, "%s.source must be absolute", path);
+    return 0;
+}
+
+static int decode_entry(const json_t *object, size_t index, struct plan_entry *ret, struct err *e)
+{
+    struct raw_entry raw = {.entry = {.mode = 0755, .source_fd = -1}};
+    char             path[40];
+
+    snprintf(path, sizeof path, "plan.entries[%zu]", index);
+    TRY(fields_decode(entry_fields, object, path, &raw, e));
+    TRY(find_kind(raw.kind, path, &raw.entry.kind, e));
+    TRY(check_entry(&raw.entry, path, e));
+    *ret = raw.entry;
+    return 0;
+}
+
+int plan_decode(const json_t *document, struct plan *ret, struct err *e)
+{
+    struct raw_plan raw = {0};
+    size_t          i;
+    json_t         *object;
+
+    TRY(fields_decode(plan_fields, document, "plan", &raw, e));
+    json_array_foreach((json_t *)raw.entries, i, object)
+        TRY(decode_entry(object, i, &raw.plan.entries[raw.plan.n_entries++], e));
+    *ret = raw.plan;
+    return 0;
+}

@@ -1,0 +1,71 @@
+#include "jail/privilege.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <linux/securebits.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "filter.h" /* generated: static const struct sock_filter filter[] */
+
+int privilege_drop_capabilities(struct err *e)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct   none[2] = {0};
+
+    for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+            return err_sys(e, "drop capability %d from the bounding set", cap);
+    /* uid 0 means nothing any more, whatever is executed */
+    if (prctl(PR_SET_SECUREBITS,
+              SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                  SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                  SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
+              0, 0, 0) < 0)
+        return err_sys(e, "set secure bits");
+    if (syscall(SYS_capset, &header, none) < 0)
+        return err_sys(e, "capset");
+    return 0;
+}
+
+int privilege_forbid_new(struct err *e)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_sys(e, "no_new_privs");
+    return 0;
+}
+
+int privilege_filter_calls(struct err *e)
+{
+    struct sock_fprog program = {.len = sizeof filter / sizeof filter[0],
+                                 .filter = (struct sock_filter *)filter};
+
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
+        return err_sys(e, "seccomp");
+    return 0;
+}
+
+int privilege_limit_resources(int64_t fds, struct err *e)
+{
+    const struct {
+        __rlimit_resource_t which;
+        rlim_t              most;
+    } limits[] = {
+        {RLIMIT_NOFILE, (rlim_t)fds}, {RLIMIT_CORE, 0},   {RLIMIT_MEMLOCK, 8 << 20},
+        {RLIMIT_MSGQUEUE, 0},         {RLIMIT_RTPRIO, 0}, {RLIMIT_SIGPENDING, 4096},
+    };
+
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        struct rlimit now;
+        if (getrlimit(limits[i].which, &now) < 0)
+            return err_sys(e, "getrlimit %d", (int)limits[i].which);
+        rlim_t most = now.rlim_max < limits[i].most ? now.rlim_max : limits[i].most;
+        if (setrlimit(limits[i].which, &(struct rlimit){most, most}) < 0)
+            return err_sys(e, "setrlimit %d", (int)limits[i].which);
+    }
+    return 0;
+}

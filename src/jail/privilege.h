@@ -1,0 +1,12 @@
+/* privilege - giving rights up, for good: capabilities, new privileges, system calls, resources. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+int privilege_drop_capabilities(
+    struct err *e); /* bounding set included: exec cannot bring them back */
+int privilege_forbid_new(struct err *e);
+int privilege_filter_calls(struct err *e); /* the table of filter_gen.c, compiled at build time */
+int privilege_limit_resources(int64_t fds, struct err *e);

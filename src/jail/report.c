@@ -1,0 +1,33 @@
+#include "jail/report.h"
+
+#include "base/fd.h"
+
+static void send_frame(int fd, enum frame_type type, uint32_t channel, const struct buf *payload)
+{
+    struct frame f = {
+        .type = type, .channel = channel, .payload = payload->data, .size = payload->size};
+    autobuf struct buf b;
+
+    buf_init(&b, FRAME_HEADER + FRAME_MAX);
+    if (frame_add(&b, &f) == 0)
+        fd_write_all(fd, b.data, b.size); /* if the server is gone, its end of `control` tells */
+}
+
+void report_error(int fd, const struct err *e)
+{
+    struct message_error m = {.sys = e->sys, .text = e->msg};
+    autobuf struct buf   payload;
+
+    buf_init(&payload, 1024);
+    if (message_pack_error(&payload, &m) == 0)
+        send_frame(fd, FRAME_ERROR, 0, &payload);
+}
+
+void report_group_ended(int fd, uint32_t group, const struct message_group_ended *m)
+{
+    autobuf struct buf payload;
+
+    buf_init(&payload, 64);
+    if (message_pack_group_ended(&payload, m) == 0)
+        send_frame(fd, FRAME_GROUP_ENDED, group, &payload);
+}

@@ -1,0 +1,249 @@
+#include "jail/root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/mount.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "jail/userns.h"
+
+/* ---- outside: sources ---- */
+
+static int set_attributes(int fd, uint64_t set, int userns_fd, struct err *e)
+{
+    struct mount_attr attr = {.attr_set = set, .userns_fd = (uint64_t)userns_fd};
+
+    if (userns_fd >= 0)
+        attr.attr_set |= MOUNT_ATTR_IDMAP;
+    else
+        attr.userns_fd = 0;
+    if (mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr) < 0)
+        return err_sys(e, "set attributes of the mount");
+    return 0;
+}
+
+/* Whoever owns the directory outside is root inside. Some file systems cannot do that (overlayfs,
+ * network ones): a read-only view then shows what everybody may read, a writable one is refused. */
+static int map_owner(int fd, const struct plan_entry *entry, uid_t base, uint64_t set,
+                     struct err *e)
+{
+    struct stat st;
+    autofd int  userns = -1;
+
+    if (fstat(fd, &st) < 0)
+        return err_sys(e, "stat");
+    userns = userns_for_mount(st.st_uid, st.st_gid, base, e);
+    if (userns < 0)
+        return -1;
+    if (set_attributes(fd, set, userns, e) == 0)
+        return 0;
+    if (entry->writable)
+        return err_set(e, ERR_UNAVAILABLE,
+                       "its file system does not support idmapped mounts: take a directory on "
+                       "ext4, xfs, btrfs or tmpfs");
+    return set_attributes(fd, set, -1, e);
+}
+
+static int open_source(const struct plan_entry *entry, uid_t base, struct err *e)
+{
+    uint64_t   set = MOUNT_ATTR_NOSUID | (entry->writable ? 0 : MOUNT_ATTR_RDONLY);
+    unsigned   recursive = entry->as_owner ? 0 : AT_RECURSIVE; /* one mount, one map */
+    autofd int fd =
+        open_tree(AT_FDCWD, entry->source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | recursive);
+
+    if (fd < 0)
+        return err_sys(e, "open");
+    if (entry->kind != PLAN_DEVICE)
+        set |= MOUNT_ATTR_NODEV;
+    TRY(entry->as_owner ? map_owner(fd, entry, base, set, e) : set_attributes(fd, set, -1, e));
+    return take_fd(&fd);
+}
+
+int root_open_sources(struct plan *plan, uid_t base, struct err *e)
+{
+    for (size_t i = 0; i < plan->n_entries; i++) {
+        struct plan_entry *entry = &plan->entries[i];
+        if (entry->kind != PLAN_BIND && entry->kind != PLAN_DEVICE)
+            continue;
+        entry->source_fd = open_source(entry, base, e);
+        if (entry->source_fd < 0)
+            return err_wrap(e, "%s", entry->source);
+    }
+    return 0;
+}
+
+/* ---- inside: entries. The working directory is the new root, so a target without its slash is a
+ * path in it; nobody but us has written there yet. ---- */
+
+static const char *relative(const char *target)
+{
+    return target + 1;
+}
+
+static int make_parents(const char *path)
+{
+    char part[PATH_MAX];
+
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
+        if (mkdir(part, 0755) < 0 && errno != EEXIST)
+            return -1;
+    }
+    return 0;
+}
+
+static int make_directory(const char *path, mode_t mode)
+{
+    if (make_parents(path) < 0 || (mkdir(path, 0755) < 0 && errno != EEXIST))
+        return -1;
+    return chmod(path, mode); /* mkdir's is subject to the umask */
+}
+
+static int make_mount_point(const char *path, int source_fd)
+{
+    struct stat st;
+    autofd int  fd = -1;
+
+    if (fstat(source_fd, &st) < 0)
+        return -1;
+    if (S_ISDIR(st.st_mode))
+        return make_parents(path) < 0 || (mkdir(path, 0755) < 0 && errno != EEXIST) ? -1 : 0;
+    if (make_parents(path) < 0)
+        return -1;
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    return fd < 0 ? -1 : 0;
+}
+
+static int attach(int mount_fd, const char *path)
+{
+    return move_mount(mount_fd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH);
+}
+
+static int lay_source(const struct plan_entry *entry)
+{
+    const char *path = relative(entry->target);
+
+    return make_mount_point(path, entry->source_fd) < 0 ? -1 : attach(entry->source_fd, path);
+}
+
+static int lay_tmpfs(const struct plan_entry *entry)
+{
+    char options[96];
+
+    snprintf(options, sizeof options, "mode=0755,size=%lld,nr_inodes=%lld", (long long)entry->bytes,
+             (long long)entry->inodes);
+    if (make_directory(relative(entry->target), 0755) < 0)
+        return -1;
+    return mount("tmpfs", relative(entry->target), "tmpfs", MS_NOSUID | MS_NODEV, options);
+}
+
+static int lay_proc(const struct plan_entry *entry)
+{
+    if (make_directory(relative(entry->target), 0755) < 0)
+        return -1;
+    return mount("proc", relative(entry->target), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+}
+
+static int lay_dir(const struct plan_entry *entry)
+{
+    return make_directory(relative(entry->target), (mode_t)entry->mode);
+}
+
+static int lay_file(const struct plan_entry *entry)
+{
+    if (make_parents(relative(entry->target)) < 0)
+        return -1;
+    return file_write_text(AT_FDCWD, relative(entry->target), entry->text, NULL);
+}
+
+static int lay_link(const struct plan_entry *entry)
+{
+    if (make_parents(relative(entry->target)) < 0)
+        return -1;
+    return symlink(entry->text, relative(entry->target));
+}
+
+static int lay_inner(const struct plan_entry *entry)
+{
+    if (make_directory(relative(entry->target), 0755) < 0)
+        return -1;
+    return mount(relative(entry->source), relative(entry->target), NULL, MS_BIND, NULL);
+}
+
+static int lay_detach(const struct plan_entry *entry)
+{
+    return umount2(relative(entry->target), MNT_DETACH);
+}
+
+static int lay_readonly(const struct plan_entry *entry)
+{
+    autofd int fd = open_tree(AT_FDCWD, relative(entry->target),
+                              OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -1;
+    if (set_attributes(fd, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, -1, NULL) < 0)
+        return -1;
+    return attach(fd, relative(entry->target));
+}
+
+static int lay_mask(const struct plan_entry *entry)
+{
+    struct stat st;
+    const char *path = relative(entry->target);
+
+    if (stat(path, &st) < 0)
+        return errno == ENOENT ? 0 : -1;
+    if (S_ISDIR(st.st_mode))
+        return mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                     "size=0,nr_inodes=1,mode=0000");
+    return mount("dev/null", path, NULL, MS_BIND, NULL);
+}
+
+static int (*const lay[])(const struct plan_entry *entry) = {
+    [PLAN_BIND] = lay_source, [PLAN_DEVICE] = lay_source,     [PLAN_TMPFS] = lay_tmpfs,
+    [PLAN_PROC] = lay_proc,   [PLAN_DIR] = lay_dir,           [PLAN_FILE] = lay_file,
+    [PLAN_LINK] = lay_link,   [PLAN_INNER] = lay_inner,       [PLAN_DETACH] = lay_detach,
+    [PLAN_MASK] = lay_mask,   [PLAN_READONLY] = lay_readonly,
+};
+
+/* A place that exists on every Linux, to stand the new root on until it is entered. */
+static const char stand[] = "/tmp";
+
+int root_build(const struct plan *plan, struct err *e)
+{
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return err_sys(e, "make mounts private");
+    if (mount("tmpfs", stand, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=4m,nr_inodes=4096") <
+        0)
+        return err_sys(e, "mount a fresh root");
+    if (chdir(stand) < 0)
+        return err_sys(e, "chdir %s", stand);
+    umask(022);
+    for (size_t i = 0; i < plan->n_entries; i++) {
+        const struct plan_entry *entry = &plan->entries[i];
+        if (lay[entry->kind](entry) < 0)
+            return err_sys(e, "%s %s", plan_kind_name(entry->kind), entry->target);
+    }
+    return 0;
+}
+
+int root_enter(struct err *e)
+{
+    struct mount_attr sealed = {.attr_set = MOUNT_ATTR_RDONLY};
+
+    if (syscall(SYS_pivot_root, ".", ".") < 0)
+        return err_sys(e, "pivot_root");
+    if (umount2(".", MNT_DETACH) < 0) /* the old root, stacked on top of the new one */
+        return err_sys(e, "take the host's mounts away");
+    if (chdir("/") < 0 || mount_setattr(AT_FDCWD, "/", 0, &sealed, sizeof sealed) < 0)
+        return err_sys(e, "seal the root");
+    return 0;
+}

@@ -1,0 +1,287 @@
+#include "jail/steps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "jail/privilege.h"
+#include "jail/report.h"
+#include "jail/root.h"
+#include "jail/userns.h"
+
+enum { INIT_GROUP_FD = 3 };
+
+static void __attribute__((noreturn)) run_inside(struct jail *j);
+
+/* ---- outside ---- */
+
+static int step_sweep(struct jail *j, struct err *e)
+{
+    (void)j;
+    return cgroup_sweep(e);
+}
+
+static int step_ids(struct jail *j, struct err *e)
+{
+    return idrange_take(&j->ids, e);
+}
+
+static int step_cgroup(struct jail *j, struct err *e)
+{
+    j->limits = (struct cgroup_limits){.memory_bytes = j->plan.memory_bytes,
+                                       .init_memory_bytes = j->plan.init_memory_bytes,
+                                       .cpus_milli = j->plan.cpus_milli,
+                                       .pids = j->plan.pids};
+    TRY(cgroup_make(j->ids.slot, &j->limits, &j->cgroup, e));
+    j->n_enter_fds = cgroup_open_init(&j->cgroup, j->enter_fds, e);
+    return j->n_enter_fds;
+}
+
+static int step_sources(struct jail *j, struct err *e)
+{
+    return root_open_sources(&j->plan, j->ids.base, e);
+}
+
+static int step_clone(struct jail *j, struct err *e)
+{
+    struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
+                                       CLONE_NEWUTS | CLONE_PIDFD,
+                              .pidfd = (uint64_t)(uintptr_t)&j->pid_fd,
+                              .exit_signal = SIGCHLD};
+    int               ends[2];
+
+    if (!j->plan.host_network)
+        args.flags |= CLONE_NEWNET;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return err_sys(e, "socketpair");
+    j->group_fd = ends[0], j->init_group_fd = ends[1];
+    if (pipe2(j->go_fds, O_CLOEXEC) < 0)
+        return err_sys(e, "pipe");
+    j->pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
+    if (j->pid < 0)
+        return err_sys(e, "clone");
+    if (j->pid == 0)
+        run_inside(j);
+    fd_close(&j->init_group_fd);
+    fd_close(&j->go_fds[0]);
+    return 0;
+}
+
+static int step_map(struct jail *j, struct err *e)
+{
+    TRY(userns_map(j->pid, 0, j->ids.base, IDRANGE_SIZE, e));
+    if (fd_write_all(j->go_fds[1], "", 1) < 0) /* its end stays open: step_bind watches it */
+        return err_sys(e, "let the child go");
+    return 0;
+}
+
+/* ---- inside ---- */
+
+static int step_wait(struct jail *j, struct err *e)
+{
+    char go;
+
+    fd_close(&j->go_fds[1]);
+    if (read(j->go_fds[0], &go, 1) != 1)
+        return err_set(e, ERR_CANCELLED, "the jail is gone");
+    return 0;
+}
+
+static int step_enter_cgroup(struct jail *j, struct err *e)
+{
+    for (int i = 0; i < j->n_enter_fds; i++)
+        if (write(j->enter_fds[i], "0", 1) != 1)
+            return err_sys(e, "enter cgroup");
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        return err_sys(e, "unshare");
+    return 0;
+}
+
+static int step_become_root(struct jail *j, struct err *e)
+{
+    (void)j;
+    if (setsid() < 0 || setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+        return err_sys(e, "become uid 0 of the range");
+    if (sethostname("sandbox", 7) < 0)
+        return err_sys(e, "set the host name");
+    return 0;
+}
+
+static int step_loopback(struct jail *j, struct err *e)
+{
+    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+    autofd int   fd = -1;
+
+    if (j->plan.host_network)
+        return 0;
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) < 0)
+        return err_sys(e, "bring lo up");
+    return 0;
+}
+
+static int step_build(struct jail *j, struct err *e)
+{
+    return root_build(&j->plan, e);
+}
+
+static int step_pivot(struct jail *j, struct err *e)
+{
+    (void)j;
+    return root_enter(e);
+}
+
+static int step_resources(struct jail *j, struct err *e)
+{
+    return privilege_limit_resources(j->plan.fds, e);
+}
+
+static int step_capabilities(struct jail *j, struct err *e)
+{
+    (void)j;
+    return privilege_drop_capabilities(e);
+}
+
+static int step_no_new_privileges(struct jail *j, struct err *e)
+{
+    (void)j;
+    return privilege_forbid_new(e);
+}
+
+/* After the last change of credentials, which would clear it. The jail may have died before: then
+ * the other end of `go` is closed. */
+static int step_bind(struct jail *j, struct err *e)
+{
+    char byte;
+
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+        return err_sys(e, "PDEATHSIG");
+    fd_set_nonblock(j->go_fds[0], true);
+    if (read(j->go_fds[0], &byte, 1) == 0)
+        return err_set(e, ERR_CANCELLED, "the jail is gone");
+    return 0;
+}
+
+/* 0 and 1 are the pipe, 2 goes nowhere, 3 brings cgroups; nothing else crosses the exec. */
+static int step_descriptors(struct jail *j, struct err *e)
+{
+    autofd int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (null < 0 || dup2(null, 2) < 0)
+        return err_sys(e, "redirect stderr");
+    if (j->init_group_fd == INIT_GROUP_FD ? fcntl(INIT_GROUP_FD, F_SETFD, 0) < 0
+                                          : dup2(j->init_group_fd, INIT_GROUP_FD) < 0)
+        return err_sys(e, "pass the cgroup socket");
+    fd_close(&null);
+    if (close_range(INIT_GROUP_FD + 1, ~0U, 0) < 0)
+        return err_sys(e, "close what init does not need");
+    return 0;
+}
+
+static int step_filter(struct jail *j, struct err *e)
+{
+    (void)j;
+    return privilege_filter_calls(e);
+}
+
+static int step_exec(struct jail *j, struct err *e)
+{
+    const char *argv[] = {"jerboa-init", NULL}, *env[] = {NULL};
+
+    execve(j->plan.init, (char *const *)argv, (char *const *)env);
+    return err_sys(e, "%s", j->plan.init);
+}
+
+/* ---- the table ---- */
+
+enum side { OUTSIDE, INSIDE };
+
+static const struct step {
+    enum side   side;
+    const char *name;
+    int (*run)(struct jail *j, struct err *e);
+    const char *why;
+} steps[] = {
+    {OUTSIDE, "sweep", step_sweep, "what a killed jail left goes first"},
+    {OUTSIDE, "take uid range", step_ids, "a host uid that owns nothing, another in each sandbox"},
+    {OUTSIDE, "make cgroup", step_cgroup, "limits stand before anything can use them up"},
+    {OUTSIDE, "open sources", step_sources, "host paths are looked up here and never again"},
+    {OUTSIDE, "clone", step_clone, "user, mount, pid, net, ipc, uts namespaces"},
+    {OUTSIDE, "map ids", step_map, "uid 0 inside is the range's first outside"},
+    {INSIDE, "wait for ids", step_wait, "before that it is nobody"},
+    {INSIDE, "enter cgroup", step_enter_cgroup, "and hide the host's in a cgroup namespace"},
+    {INSIDE, "become root", step_become_root, "of its own namespace, for the steps that follow"},
+    {INSIDE, "bring up loopback", step_loopback, "the only network there is"},
+    {INSIDE, "build root", step_build, "the entries of the plan, in a fresh tmpfs"},
+    {INSIDE, "pivot", step_pivot, "after this no host path can be named"},
+    {INSIDE, "limit resources", step_resources, "descriptors, core dumps, locked memory"},
+    {INSIDE, "drop capabilities", step_capabilities, "all, and the way back through exec"},
+    {INSIDE, "no new privileges", step_no_new_privileges, "setuid files mean nothing"},
+    {INSIDE, "bind to the jail", step_bind, "if the jail dies, init dies"},
+    {INSIDE, "close descriptors", step_descriptors, "only the pipe and the cgroup socket remain"},
+    {INSIDE, "filter system calls", step_filter, "last: it forbids calls used above"},
+    {INSIDE, "start init", step_exec, "pid 1"},
+};
+
+enum { STEPS = sizeof steps / sizeof steps[0] };
+
+static int run_side(struct jail *j, enum side side, struct err *e)
+{
+    for (size_t i = 0; i < STEPS; i++)
+        if (steps[i].side == side && steps[i].run(j, e) < 0)
+            return err_wrap(e, "step '%s'", steps[i].name);
+    return 0;
+}
+
+static void run_inside(struct jail *j)
+{
+    struct err e = {0};
+
+    run_side(j, INSIDE, &e);
+    report_error(1, &e);
+    _exit(1);
+}
+
+int steps_run(struct jail *j, struct err *e)
+{
+    return run_side(j, OUTSIDE, e);
+}
+
+void steps_print(void)
+{
+    for (size_t i = 0; i < STEPS; i++)
+        printf("%-8s %-20s %s\n", steps[i].side == OUTSIDE ? "outside" : "inside", steps[i].name,
+               steps[i].why);
+}
+
+/* ---- the whole ---- */
+
+void jail_init(struct jail *j)
+{
+    *j = (struct jail){
+        .ids.lock_fd = -1, .group_fd = -1, .init_group_fd = -1, .go_fds = {-1, -1}, .pid_fd = -1};
+}
+
+void jail_done(struct jail *j)
+{
+    if (j->pid > 0) {
+        kill(j->pid, SIGKILL); /* ours until waited for, so the number is right */
+        waitpid(j->pid, NULL, 0);
+    }
+    if (j->cgroup.n > 0)
+        cgroup_remove(&j->cgroup);
+    idrange_release(&j->ids); /* last: until then nobody else may use the slot */
+}
