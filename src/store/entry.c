@@ -1,0 +1,177 @@
+#include "store/entry.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+static const char part_suffix[] = ".part";
+
+static int part_name(const char *name, char ret[NAME_MAX + 1], struct err *e)
+{
+    int n = snprintf(ret, NAME_MAX + 1, ".%s%s", name, part_suffix);
+
+    if (n > NAME_MAX)
+        return err_set(e, ERR_INVALID, "%.80s: too long a name", name);
+    return 0;
+}
+
+static bool is_part(const char *name)
+{
+    size_t n = strlen(name), suffix = sizeof part_suffix - 1;
+
+    return *name == '.' && n > suffix + 1 && strcmp(name + n - suffix, part_suffix) == 0;
+}
+
+static int open_dir(int parent_fd, const char *name)
+{
+    return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static DIR *list_dir(int dir_fd)
+{
+    autofd int fd = open_dir(dir_fd, "."); /* with a position of its own */
+    DIR       *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (dir)
+        take_fd(&fd);
+    return dir;
+}
+
+/* As deep as what unpack writes, no deeper: one descriptor a level. Errors show when the directory
+ * itself is removed or filled again. */
+static void remove_content(int dir_fd)
+{
+    DIR           *dir = list_dir(dir_fd);
+    struct dirent *d;
+
+    while (dir && (d = readdir(dir))) {
+        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
+            continue;
+        if (unlinkat(dir_fd, d->d_name, 0) == 0 || errno != EISDIR)
+            continue;
+        autofd int below = open_dir(dir_fd, d->d_name);
+        if (below >= 0)
+            remove_content(below);
+        unlinkat(dir_fd, d->d_name, AT_REMOVEDIR);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static bool is_still(int parent_fd, const char *name, int dir_fd)
+{
+    struct stat there, ours;
+
+    return fstatat(parent_fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           fstat(dir_fd, &ours) == 0 && there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
+}
+
+static bool exists(int parent_fd, const char *name)
+{
+    return faccessat(parent_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int lock(int fd, int how)
+{
+    int done;
+
+    do
+        done = flock(fd, how);
+    while (done < 0 && errno == EINTR);
+    return done;
+}
+
+/* An fd with the lock on the part directory; -1 with errno 0 when it was renamed or removed while
+ * we waited. */
+static int lock_part(int parent_fd, const char *part)
+{
+    autofd int fd = -1;
+
+    if (mkdirat(parent_fd, part, 0755) < 0 && errno != EEXIST)
+        return -1;
+    fd = open_dir(parent_fd, part);
+    if (fd < 0 && errno != ENOENT)
+        return -1;
+    if (fd >= 0 && lock(fd, LOCK_EX) < 0)
+        return -1;
+    if (fd >= 0 && is_still(parent_fd, part, fd))
+        return take_fd(&fd);
+    errno = 0;
+    return -1;
+}
+
+int entry_begin(int parent_fd, const char *name, struct entry *ret, struct err *e)
+{
+    char       part[NAME_MAX + 1];
+    autofd int fd = -1;
+
+    TRY(part_name(name, part, e));
+    while (fd < 0) {
+        if (exists(parent_fd, name))
+            return 1;
+        fd = lock_part(parent_fd, part);
+        if (fd < 0 && errno != 0)
+            return err_sys(e, "make %s in the store", part);
+    }
+    if (exists(parent_fd, name)) { /* it came between our look and our lock */
+        unlinkat(parent_fd, part, AT_REMOVEDIR);
+        return 1;
+    }
+    remove_content(fd);
+    ret->parent_fd = parent_fd;
+    ret->dir_fd = take_fd(&fd);
+    snprintf(ret->name, sizeof ret->name, "%s", name);
+    return 0;
+}
+
+int entry_commit(struct entry *entry, struct err *e)
+{
+    char part[NAME_MAX + 1];
+
+    /* One sync for all files, or the rename could reach the disk before them. */
+    if (part_name(entry->name, part, e) < 0 || syncfs(entry->dir_fd) < 0 ||
+        renameat(entry->parent_fd, part, entry->parent_fd, entry->name) < 0) {
+        err_sys(e, "put %s into the store", entry->name);
+        entry_abort(entry);
+        return -1;
+    }
+    fd_close(&entry->dir_fd);
+    return 0;
+}
+
+static void remove_part(int parent_fd, const char *part, int dir_fd)
+{
+    remove_content(dir_fd);
+    unlinkat(parent_fd, part, AT_REMOVEDIR);
+}
+
+void entry_abort(struct entry *entry)
+{
+    char part[NAME_MAX + 1];
+
+    if (part_name(entry->name, part, NULL) == 0)
+        remove_part(entry->parent_fd, part, entry->dir_fd);
+    fd_close(&entry->dir_fd);
+}
+
+void entry_sweep(int parent_fd)
+{
+    DIR           *dir = list_dir(parent_fd);
+    struct dirent *d;
+
+    while (dir && (d = readdir(dir))) {
+        autofd int part = is_part(d->d_name) ? open_dir(parent_fd, d->d_name) : -1;
+        if (part >= 0 && lock(part, LOCK_EX | LOCK_NB) == 0 && is_still(parent_fd, d->d_name, part))
+            remove_part(parent_fd, d->d_name, part);
+    }
+    if (dir)
+        closedir(dir);
+}

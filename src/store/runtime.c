@@ -1,0 +1,151 @@
+#include "store/runtime.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "config.h"
+#include "npm/semver.h"
+#include "store/capture.h"
+#include "store/host.h"
+#include "store/image.h"
+#include "store/store.h"
+
+static const char name_prefix[] = "node-";
+static const char name_suffix[] = "-" RUNTIME_ARCH;
+
+int runtime_name(const char *version, char ret[NAME_MAX + 1], struct err *e)
+{
+    if (strlen(version) >= RUNTIME_VERSION_MAX)
+        return err_set(e, ERR_INVALID, "too long a version");
+    snprintf(ret, NAME_MAX + 1, "%s%s%s", name_prefix, version, name_suffix);
+    return 0;
+}
+
+static bool name_version(const char *name, char ret[RUNTIME_VERSION_MAX])
+{
+    size_t n = strlen(name), prefix = strlen(name_prefix), suffix = strlen(name_suffix);
+
+    if (n <= prefix + suffix || n - prefix - suffix >= RUNTIME_VERSION_MAX ||
+        !str_starts(name, name_prefix) || strcmp(name + n - suffix, name_suffix) != 0)
+        return false;
+    memcpy(ret, name + prefix, n - prefix - suffix);
+    ret[n - prefix - suffix] = '\0';
+    return true;
+}
+
+/* The newest version among the directory's names that the range accepts, or "". */
+static void find_newest(DIR *dir, const char *range, char ret[RUNTIME_VERSION_MAX])
+{
+    char           version[RUNTIME_VERSION_MAX];
+    struct semver  v, best;
+    struct dirent *d;
+
+    *ret = '\0';
+    while ((d = readdir(dir))) {
+        if (!name_version(d->d_name, version) || semver_parse(version, &v) < 0 ||
+            semver_range_test(range, &v) != 1)
+            continue;
+        if (*ret && semver_parse(ret, &best) == 0 && semver_compare(&v, &best) <= 0)
+            continue;
+        strcpy(ret, version);
+    }
+}
+
+int runtime_find(const char *image, struct runtime *ret, struct err *e)
+{
+    struct image wanted;
+    char         path[STORE_PATH_MAX], version[RUNTIME_VERSION_MAX] = "", name[NAME_MAX + 1];
+    DIR         *dir;
+
+    TRY(image_parse(image, &wanted, e));
+    TRY(store_path("runtimes", path, e));
+    dir = opendir(path);
+    if (!dir && errno != ENOENT)
+        return err_sys(e, "%s", path);
+    if (dir) {
+        find_newest(dir, wanted.range, version);
+        closedir(dir);
+    }
+    if (!*version)
+        return err_set(e, ERR_NOT_FOUND, "no runtime for %.80s is in the store", image);
+    TRY(runtime_name(version, name, e));
+    *ret = (struct runtime){0};
+    strcpy(ret->version, version);
+    snprintf(ret->dir, sizeof ret->dir, "%s/%s", path, name);
+    return 0;
+}
+
+/* Beside our own file, as in a build directory, else where it is installed. */
+static int find_fetch(char ret[PATH_MAX], struct err *e)
+{
+    ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
+    char   *slash;
+
+    ret[n < 0 ? 0 : n] = '\0';
+    slash = strrchr(ret, '/');
+    if (slash && (size_t)(slash - ret) + sizeof "/jerboa-fetch" <= PATH_MAX) {
+        strcpy(slash, "/jerboa-fetch");
+        if (access(ret, X_OK) == 0)
+            return 0;
+    }
+    snprintf(ret, PATH_MAX, "%s", JERBOA_LIBEXEC "/jerboa-fetch");
+    if (access(ret, X_OK) < 0)
+        return err_sys(e, "%s", ret);
+    return 0;
+}
+
+/* Fetches; what went wrong is in the error, ERR_UNAVAILABLE when the registry is out of reach. */
+static int fetch(const char *image, struct err *e)
+{
+    char              program[PATH_MAX];
+    const char *const argv[] = {"jerboa-fetch", "--answer", "runtime", image, NULL};
+    struct capture    answer;
+
+    TRY(find_fetch(program, e));
+    TRY(capture_run(program, argv, -1, &answer, e));
+    if (answer.status == 0)
+        return 0;
+    if (!*answer.output)
+        return err_set(e, ERR_INTERNAL, "jerboa-fetch ended with status %d", answer.status);
+    return err_set(e, answer.status == RUNTIME_FETCH_UNAVAILABLE ? ERR_UNAVAILABLE : ERR_INTERNAL,
+                   "%s", answer.output);
+}
+
+/* `unfetched` says why nothing could be fetched: it is part of the note, or the error. */
+static int use_host(const char *image, const struct err *unfetched, struct runtime *ret,
+                    struct err *e)
+{
+    struct image   wanted;
+    struct runtime host = {.is_host = true};
+    struct semver  v;
+
+    TRY(image_parse(image, &wanted, e));
+    if (host_find(&host, NULL) < 0 || semver_parse(host.version, &v) < 0 ||
+        (!wanted.any_version && semver_range_test(wanted.range, &v) != 1))
+        return err_set(e, ERR_UNAVAILABLE,
+                       "no Node for %.40s in the store or on this machine, and %.170s", image,
+                       unfetched->msg);
+    snprintf(host.note, sizeof host.note, "using Node %s of this machine (%.60s/bin/node): %s",
+             host.version, host.dir, unfetched->msg);
+    *ret = host;
+    return 0;
+}
+
+int runtime_ensure(const char *image, struct runtime *ret, struct err *e)
+{
+    struct err failed = {0};
+
+    if (runtime_find(image, ret, &failed) == 0)
+        return 0;
+    if (failed.kind == ERR_NOT_FOUND && fetch(image, &failed) == 0)
+        return runtime_find(image, ret, e);
+    if (failed.kind == ERR_UNAVAILABLE)
+        return use_host(image, &failed, ret, e);
+    if (e)
+        *e = failed;
+    return -1;
+}

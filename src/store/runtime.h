@@ -1,0 +1,40 @@
+/* runtime - a Node to run scripts with: one of the store, else fetched, else this machine's.
+ *
+ * runtime_find looks at names in one directory and nothing else: what stands there is complete (see
+ * store/entry.h). The network is left to the program jerboa-fetch. */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+
+#if defined(__x86_64__)
+#define RUNTIME_ARCH "x64"
+#elif defined(__aarch64__)
+#define RUNTIME_ARCH "arm64"
+#else
+#error "there is no Node build for this machine in the registry"
+#endif
+
+enum { RUNTIME_VERSION_MAX = 64 };
+
+/* How jerboa-fetch ends when the registry cannot be reached. */
+enum { RUNTIME_FETCH_UNAVAILABLE = 3 };
+
+struct runtime {
+    char dir[PATH_MAX]; /* has bin/node; npm in lib/node_modules/npm unless is_host */
+    char version[RUNTIME_VERSION_MAX];
+    bool is_host;   /* this machine's own: dir is its prefix, such as /usr */
+    char note[512]; /* one sentence that the user must read, or "" */
+};
+
+/* The entry's name in the store: node-24.1.0-x64. */
+int runtime_name(const char *version, char ret[NAME_MAX + 1], struct err *e);
+
+/* The newest runtime of the store that suits the image; ERR_NOT_FOUND: none yet. No network. */
+int runtime_find(const char *image, struct runtime *ret, struct err *e);
+
+/* Finds it or fetches it: blocks, and jerboa-fetch shows its progress on stderr. When the registry
+ * cannot be reached, this machine's own Node if it suits (then ret->note says so). */
+int runtime_ensure(const char *image, struct runtime *ret, struct err *e);

@@ -1,0 +1,13 @@
+/* store - where Jerboa keeps what it fetched: $JERBOA_HOME, else $XDG_CACHE_HOME/jerboa, else
+ * ~/.cache/jerboa, for root too. */
+#pragma once
+
+#include <limits.h>
+
+#include "base/err.h"
+
+enum { STORE_PATH_MAX = PATH_MAX - NAME_MAX - 1 }; /* leaves room for an entry's name */
+
+/* The path of a part of the store ("runtimes"); nothing is looked at. */
+int store_path(const char *part, char ret[STORE_PATH_MAX], struct err *e);
+int store_ensure(const char *part, struct err *e); /* makes what is missing; returns an fd */
