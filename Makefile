@@ -1,0 +1,58 @@
+# The front door: `make run` and `make test` do all the set-up from nothing. Meson does the work.
+
+PREFIX  ?= /usr/local
+BUILD   ?= build
+ASAN    := build-asan
+TIME    ?= 120
+SUITES  ?= unit fuzz docs integration
+WERROR  := $(if $(CI),true,false)
+SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+STAMP    = .packages.stamp
+meson    = meson setup -Dprefix=$(PREFIX) -Dwerror=$(WERROR) -Dregistry="$$(tools/registry)"
+
+all: $(BUILD)/build.ninja ## build everything into build/
+	@ninja -C $(BUILD) --quiet
+
+run: all ## run examples/hello.js in a sandbox
+	@$(BUILD)/jerboa run examples/hello.js
+
+test: all ## everything a newcomer should see pass, in under ten minutes
+	@tools/test $(BUILD) $(SUITES)
+
+test-full: $(ASAN)/build.ninja ## sanitizers, linters, fuzzers with coverage
+	@ninja -C $(ASAN) --quiet
+	@tools/test $(ASAN) unit fuzz integration
+	@tools/lint
+	@tools/fuzz 10
+
+bench: all ## figures, as ratios within one run
+	@bench/run $(BUILD)
+
+fuzz: $(STAMP) ## fuzz each target for TIME seconds
+	@tools/fuzz $(TIME)
+
+format: $(STAMP) ## lay the sources out as .clang-format says
+	@clang-format -i $$(git ls-files '*.c' '*.h')
+
+install: all ## install below PREFIX
+	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet --no-rebuild
+
+clean: ## remove what was built; the store in ~/.cache/jerboa stays
+	@rm -rf build build-asan build-fuzz $(STAMP)
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+$(STAMP): packages.txt
+	@tools/packages $(SUDO)
+	@touch $@
+
+$(BUILD)/build.ninja: | $(STAMP)
+	@$(meson) $(BUILD) > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@mv $(BUILD).log $(BUILD)/setup.log
+
+$(ASAN)/build.ninja: | $(STAMP)
+	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
+	@mv $(ASAN).log $(ASAN)/setup.log
+
+.PHONY: all run test test-full bench fuzz format install clean help

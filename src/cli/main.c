@@ -1,0 +1,83 @@
+/* jerboa - the command line: finds the verb and leaves the rest to it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "cli/verb.h"
+#include "config.h"
+
+static const struct verb *const verbs[] = {&verb_run, &verb_pull, NULL};
+
+static const struct verb *find(const char *name)
+{
+    for (const struct verb *const *v = verbs; *v; v++)
+        if (strcmp((*v)->name, name) == 0)
+            return *v;
+    return NULL;
+}
+
+static int print_help(void)
+{
+    printf("jerboa %s - runs JavaScript in isolated Node.js sandboxes\n\n", JERBOA_VERSION);
+    for (const struct verb *const *v = verbs; *v; v++)
+        printf("  jerboa %-8s %s\n", (*v)->name, (*v)->summary);
+    printf("  jerboa %-8s %s\n", "help", "jerboa help VERB tells more");
+    printf("\n  --help, --version\n");
+    return 0;
+}
+
+static int unknown_verb(const char *word)
+{
+    const char *names[sizeof verbs / sizeof verbs[0]] = {0}, *near;
+
+    for (size_t i = 0; verbs[i]; i++)
+        names[i] = verbs[i]->name;
+    near = str_nearest(word, names);
+    if (near)
+        fprintf(stderr, "jerboa: unknown verb '%s': did you mean '%s'?\n", word, near);
+    else
+        fprintf(stderr, "jerboa: unknown verb '%s': see jerboa --help\n", word);
+    return EXIT_USAGE;
+}
+
+static int print_verb_help(const char *name)
+{
+    const struct verb *v = find(name);
+
+    if (!v)
+        return unknown_verb(name);
+    printf("usage: jerboa %s\n\n%s.\n\n", v->usage, v->summary);
+    options_print_help(v->options);
+    if (v->details)
+        printf("\n%s", v->details);
+    return 0;
+}
+
+static bool wants_help(int argc, char **argv)
+{
+    return argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct verb *v;
+
+    if (argc < 2) {
+        fprintf(stderr, "jerboa: no verb: see jerboa --help\n");
+        return EXIT_USAGE;
+    }
+    if (wants_help(argc - 1, argv + 1) || (strcmp(argv[1], "help") == 0 && argc == 2))
+        return print_help();
+    if (strcmp(argv[1], "help") == 0)
+        return print_verb_help(argv[2]);
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("jerboa %s\n", JERBOA_VERSION);
+        return 0;
+    }
+    v = find(argv[1]);
+    if (!v)
+        return unknown_verb(argv[1]);
+    if (wants_help(argc - 2, argv + 2))
+        return print_verb_help(v->name);
+    return v->main(argc - 2, argv + 2);
+}

@@ -1,0 +1,35 @@
+/* jerboa pull - fetches a runtime ahead of its first use and prints where it is. */
+#include <stdio.h>
+
+#include "cli/verb.h"
+#include "store/runtime.h"
+
+static const struct option options[] = {{0}};
+
+static int pull_main(int argc, char **argv)
+{
+    const char    *image = argc > 0 ? argv[0] : "node:lts-slim";
+    struct runtime runtime;
+    struct err     e = {0};
+
+    if (argc > 1) {
+        fprintf(stderr, "jerboa: pull takes one image\n");
+        return EXIT_USAGE;
+    }
+    if (runtime_ensure(image, &runtime, &e) < 0) {
+        fprintf(stderr, "jerboa: %s\n", e.msg);
+        return e.kind == ERR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+    }
+    if (runtime.note[0])
+        fprintf(stderr, "jerboa: %s\n", runtime.note);
+    printf("%s\n", runtime.dir);
+    return 0;
+}
+
+const struct verb verb_pull = {
+    .name = "pull",
+    .summary = "Fetches a Node.js runtime into the store and prints its directory",
+    .usage = "pull [IMAGE]",
+    .options = options,
+    .main = pull_main,
+};

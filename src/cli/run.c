@@ -1,0 +1,546 @@
+/* jerboa run - one script in a fresh sandbox, in the foreground: streams through, exit status out.
+ *
+ * One `session` holds everything: the sandbox, the run in it, and the three standard streams. It
+ * ends when the run is over, the sandbox is gone, and what the script printed has left us. Credit
+ * goes back to the sandbox only for bytes that were really written, so a reader that stops stops
+ * the script. */
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/str.h"
+#include "cli/script.h"
+#include "cli/verb.h"
+#include "engine/native.h"
+#include "loop/later.h"
+#include "loop/stream.h"
+#include "sandbox/run.h"
+#include "sandbox/sandbox.h"
+#include "store/runtime.h"
+
+enum {
+    EXIT_JERBOA = 125, /* Jerboa failed, bad usage and missing file included */
+    DEFAULT_FDS = 1024,
+    STDIN_BUFFER = 1 << 16,
+    ENV_MAX = OPTION_LIST_MAX + 16,
+};
+
+struct run_options {
+    const char        *code, *network, *files, *dir, *image, *engine;
+    int64_t            memory_bytes, cpus_milli, timeout_ms, disk_bytes, pids;
+    struct option_list env;
+    bool               stats, explain;
+};
+
+static const struct run_options defaults = {
+    .network = "none",
+    .image = "node:lts-slim",
+    .engine = "native",
+    .memory_bytes = 512 << 20,
+    .cpus_milli = 1000,
+    .timeout_ms = 30000,
+    .pids = 512,
+};
+
+#define AT(member) offsetof(struct run_options, member)
+static const struct option options[] = {
+    {"eval", 'e', OPTION_STRING, AT(code), "CODE", "run this code instead of a file"},
+    {"memory", 0, OPTION_SIZE, AT(memory_bytes), "SIZE", "memory limit (512m)",
+     .second_env = "SANDBOX_MEMORY_LIMIT"},
+    {"cpus", 0, OPTION_CPUS, AT(cpus_milli), "N", "processors, 0.5 is half of one (1)",
+     .second_env = "SANDBOX_CPU_LIMIT"},
+    {"timeout", 0, OPTION_DURATION, AT(timeout_ms), "TIME",
+     "kill it after this long (30s; 0: never)", .second_env = "RUN_SCRIPT_TIMEOUT",
+     .second_env_is_ms = true},
+    {"disk", 0, OPTION_SIZE, AT(disk_bytes), "SIZE",
+     "cap on /workspace, /tmp and HOME together (half of memory)"},
+    {"pids", 0, OPTION_COUNT, AT(pids), "N", "processes and threads (512)"},
+    {"network", 0, OPTION_STRING, AT(network), "POLICY",
+     "none, or host: everything this machine can reach (none)"},
+    {"files", 0, OPTION_STRING, AT(files), "DIR", "DIR is /workspace/files, writable",
+     .second_env = "FILES_DIR"},
+    {"dir", 0, OPTION_STRING, AT(dir), "DIR",
+     "DIR is /workspace/dir, read-only; a FILE below it runs there"},
+    {"env", 0, OPTION_LIST, AT(env), "K=V", "set a variable; may be repeated"},
+    {"image", 0, OPTION_STRING, AT(image), "IMAGE",
+     "node:lts-slim, node:22, 24.1.0, current … (node:lts-slim)"},
+    {"engine", 0, OPTION_STRING, AT(engine), "ENGINE", "native (native)"},
+    {"stats", 0, OPTION_FLAG, AT(stats), NULL, "verdict, time and memory on stderr at the end"},
+    {"explain", 0, OPTION_FLAG, AT(explain), NULL,
+     "print the sandbox plan and the launcher's steps, run nothing"},
+    {0},
+};
+#undef AT
+
+static const char details[] =
+    "FILE is an ES module (or .cjs, .ts); '-' reads it from stdin. ARGS go to the script. Only "
+    "FILE\n"
+    "goes in, as /workspace/FILE. Options stand before FILE; each is also read from the "
+    "environment\n"
+    "(--memory: JERBOA_MEMORY). Sizes: 64k, 512m, 1g. Times: 250ms, 30s, 5m, 1h.\n\n"
+    "Exit status: the script's own; 128+n when signal n killed it; 137 out of memory; 124 at the\n"
+    "timeout; 125 when Jerboa failed, bad usage included.\n";
+
+struct session {
+    struct event_base        *base;
+    const struct run_options *options;
+    struct sandbox           *sandbox;
+    struct run               *run;
+    struct run_result         result;
+    struct stream            *in, *out[STREAM_COUNT];
+    struct later              later;
+    struct event             *signals[3];
+    bool                      run_done, sandbox_done, out_broken[STREAM_COUNT];
+    int                       signal_seen;
+    struct err                sandbox_err;
+};
+
+/* ---- from options to a plan ---- */
+
+static int check_dir(const char *option, const char *path, char **ret_path, struct err *e)
+{
+    struct stat    st;
+    autofree char *real = realpath(path, NULL);
+
+    if (!real || stat(real, &st) < 0)
+        return err_sys(e, "--%s %s", option, path);
+    if (!S_ISDIR(st.st_mode))
+        return err_set(e, ERR_INVALID, "--%s %s is not a directory", option, path);
+    *ret_path = real;
+    real = NULL;
+    return 0;
+}
+
+static int parse_network(const char *name, enum native_network *ret, struct err *e)
+{
+    if (strcmp(name, "none") == 0)
+        *ret = NATIVE_NETWORK_NONE;
+    else if (strcmp(name, "host") == 0)
+        *ret = NATIVE_NETWORK_HOST;
+    else
+        return err_set(e, ERR_INVALID, "--network '%.60s' is neither 'none' nor 'host'", name);
+    return 0;
+}
+
+static int check_limits(struct run_options *o, struct err *e)
+{
+    enum { MEMORY_MIN = 32 << 20, DISK_MIN = 64 << 10 };
+
+    if (o->memory_bytes < MEMORY_MIN)
+        return err_set(e, ERR_INVALID, "--memory must be at least 32m: Node itself needs that");
+    if (o->disk_bytes == 0)
+        o->disk_bytes = o->memory_bytes / 2;
+    if (o->disk_bytes < DISK_MIN || o->disk_bytes >= o->memory_bytes)
+        return err_set(e, ERR_INVALID,
+                       "--disk must be at least 64k and less than --memory, which it is part of");
+    for (size_t i = 0; i < o->env.n; i++)
+        if (!strchr(o->env.items[i], '=') || o->env.items[i][0] == '=')
+            return err_set(e, ERR_INVALID, "--env '%.60s' is not of the form K=V", o->env.items[i]);
+    if (strcmp(o->engine, "native") != 0)
+        return err_set(e, ERR_INVALID, "--engine '%.60s' is unknown: there is 'native'", o->engine);
+    return 0;
+}
+
+static json_t *make_plan(struct run_options *o, struct err *e)
+{
+    struct native_spec spec = {.memory_bytes = o->memory_bytes,
+                               .disk_bytes = o->disk_bytes,
+                               .cpus_milli = o->cpus_milli,
+                               .pids = o->pids,
+                               .fds = DEFAULT_FDS};
+    autofree char     *files = NULL, *dir = NULL;
+    struct runtime     runtime;
+
+    if (parse_network(o->network, &spec.network, e) < 0 ||
+        (o->files && check_dir("files", o->files, &files, e) < 0) ||
+        (o->dir && check_dir("dir", o->dir, &dir, e) < 0) ||
+        runtime_ensure(o->image, &runtime, e) < 0)
+        return NULL;
+    if (runtime.note[0])
+        fprintf(stderr, "jerboa: %s\n", runtime.note);
+    if (spec.network == NATIVE_NETWORK_HOST)
+        fprintf(stderr, "jerboa: warning: --network host: the script reaches all that this machine "
+                        "reaches\n");
+    spec.runtime_dir = runtime.dir;
+    spec.files_dir = files;
+    spec.dir = dir;
+    return native_plan(&spec, e);
+}
+
+/* The engine's variables and the user's, who wins: of two with the same name getenv sees the first.
+ */
+static void compose_env(const struct run_options *o, const char *const *base, const char **ret)
+{
+    size_t n = 0;
+
+    for (size_t i = o->env.n; i > 0; i--) {
+        const char *item = o->env.items[i - 1];
+        size_t      key = strcspn(item, "=") + 1;
+        bool        known = false;
+        for (size_t k = 0; k < n; k++)
+            known |= strncmp(ret[k], item, key) == 0;
+        if (!known)
+            ret[n++] = item;
+    }
+    for (size_t user = n; *base; base++) {
+        size_t key = strcspn(*base, "=") + 1;
+        bool   known = false;
+        for (size_t k = 0; k < user; k++)
+            known |= strncmp(ret[k], *base, key) == 0;
+        if (!known)
+            ret[n++] = *base;
+    }
+    ret[n] = NULL;
+}
+
+/* ---- the session: facts ---- */
+
+static void on_output(void *owner, uint8_t stream, const uint8_t *bytes, size_t size)
+{
+    struct session *s = owner;
+
+    if (s->out_broken[stream])
+        process_consumed(run_process(s->run), stream, size); /* nobody wants it */
+    else if (stream_write(s->out[stream], bytes, size) < 0)
+        abort(); /* the queue is larger than the window */
+}
+
+static void consumed(struct session *s, uint8_t stream, size_t bytes)
+{
+    if (s->run && run_process(s->run))
+        process_consumed(run_process(s->run), stream, bytes);
+    later_ask(&s->later);
+}
+
+static void on_stdout_left(void *owner, size_t bytes)
+{
+    consumed(owner, STREAM_OUT, bytes);
+}
+
+static void on_stderr_left(void *owner, size_t bytes)
+{
+    consumed(owner, STREAM_ERR, bytes);
+}
+
+/* As a program in a pipeline would: its reader is gone, so it ends. */
+static void on_stdout_broken(void *owner, int sys)
+{
+    struct session *s = owner;
+
+    (void)sys;
+    s->out_broken[STREAM_OUT] = true;
+    if (s->run)
+        run_cancel(s->run);
+    later_ask(&s->later);
+}
+
+static void on_stderr_broken(void *owner, int sys)
+{
+    struct session *s = owner;
+
+    (void)sys;
+    s->out_broken[STREAM_ERR] = true;
+    later_ask(&s->later);
+}
+
+static void on_no_input(void *owner, struct buf *in, bool ended)
+{
+    (void)owner;
+    (void)ended;
+    buf_drop(in, in->size);
+}
+
+static void on_stdin(void *owner, struct buf *in, bool ended)
+{
+    struct session *s = owner;
+    struct process *p = s->run ? run_process(s->run) : NULL;
+
+    if (!p)
+        return; /* offered again when it runs: see on_stdin_room */
+    size_t room = process_stdin_room(p), n = in->size < room ? in->size : room;
+    process_write_stdin(p, in->data, n);
+    buf_drop(in, n);
+    if (ended && in->size == 0)
+        process_end_stdin(p);
+}
+
+static void on_stdin_room(void *owner)
+{
+    struct session *s = owner;
+
+    if (s->in)
+        stream_offer(s->in);
+}
+
+static void on_run_done(void *owner, const struct run_result *r)
+{
+    struct session *s = owner;
+
+    s->run = NULL;
+    s->run_done = true;
+    s->result = *r;
+    if (!s->sandbox_done)
+        sandbox_stop(s->sandbox);
+}
+
+static void on_sandbox_done(void *owner, const struct err *e)
+{
+    struct session *s = owner;
+
+    s->sandbox_done = true;
+    s->sandbox_err = *e;
+    later_ask(&s->later);
+}
+
+/* The first one is the script's to handle; the second ends it. */
+static void on_signal(evutil_socket_t number, short what, void *arg)
+{
+    struct session *s = arg;
+    struct process *p = s->run ? run_process(s->run) : NULL;
+
+    (void)what;
+    if (p && !s->signal_seen)
+        process_signal(p, (int)number);
+    else if (s->run)
+        run_cancel(s->run);
+    s->signal_seen = (int)number;
+}
+
+static bool has_left(const struct session *s, uint8_t stream)
+{
+    return s->out_broken[stream] || stream_queued(s->out[stream]) == 0;
+}
+
+static void step(void *owner)
+{
+    struct session *s = owner;
+
+    if (s->run_done && s->sandbox_done && has_left(s, STREAM_OUT) && has_left(s, STREAM_ERR))
+        event_base_loopbreak(s->base);
+}
+
+/* ---- the session: beginning and end ---- */
+
+static const struct stream_ops  stdin_ops = {.input = on_stdin};
+static const struct stream_ops  stdout_ops = {on_no_input, on_stdout_left, on_stdout_broken};
+static const struct stream_ops  stderr_ops = {on_no_input, on_stderr_left, on_stderr_broken};
+static const struct run_ops     run_ops = {on_output, on_stdin_room, on_run_done};
+static const struct sandbox_ops sandbox_ops = {on_sandbox_done};
+
+static void open_streams(struct session *s, bool wants_stdin)
+{
+    int in_fd = wants_stdin ? stream_reopen(0, O_RDONLY) : -1;
+
+    if (in_fd >= 0)
+        s->in = stream_new(s->base, in_fd, -1, STDIN_BUFFER, 0, &stdin_ops, s);
+    s->out[STREAM_OUT] = stream_new(s->base, -1, stream_reopen(1, O_WRONLY), 0,
+                                    2 * WINDOW_FROM_INIT, &stdout_ops, s);
+    s->out[STREAM_ERR] = stream_new(s->base, -1, stream_reopen(2, O_WRONLY), 0,
+                                    2 * WINDOW_FROM_INIT, &stderr_ops, s);
+}
+
+static void watch_signals(struct session *s)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+
+    signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < 3; i++) {
+        s->signals[i] = evsignal_new(s->base, numbers[i], on_signal, s);
+        evsignal_add(s->signals[i], NULL);
+    }
+}
+
+static void session_done(struct session *s)
+{
+    stream_free(s->in);
+    stream_free(s->out[STREAM_OUT]);
+    stream_free(s->out[STREAM_ERR]);
+    for (size_t i = 0; i < 3; i++)
+        if (s->signals[i])
+            event_free(s->signals[i]);
+    later_done(&s->later);
+    event_base_free(s->base);
+}
+
+/* Why it ended, when that is not the script's own doing. */
+static void tell_verdict(const struct run_options *o, const struct run_result *r,
+                         const struct err *sandbox_err)
+{
+    switch (r->verdict) {
+    case VERDICT_SANDBOX_LOST:
+        fprintf(stderr, "jerboa: %s\n", sandbox_err->kind ? sandbox_err->msg : r->err.msg);
+        break;
+    case VERDICT_TIMEOUT:
+        fprintf(stderr, "jerboa: timeout: killed after %lld ms (--timeout)\n",
+                (long long)o->timeout_ms);
+        break;
+    case VERDICT_OOM:
+        fprintf(stderr, "jerboa: oom: the memory limit of %lld MiB was reached (--memory)\n",
+                (long long)(o->memory_bytes >> 20));
+        break;
+    case VERDICT_PIDS:
+        fprintf(stderr, "jerboa: pids: more than %lld processes and threads (--pids)\n",
+                (long long)o->pids);
+        break;
+    case VERDICT_DISK:
+        fprintf(stderr,
+                "jerboa: disk: the %lld KiB of /workspace, /tmp and HOME are full (--disk)\n",
+                (long long)(o->disk_bytes >> 10));
+        break;
+    default:
+        break;
+    }
+}
+
+static void print_stats(const struct run_result *r)
+{
+    const double mib = 1 << 20;
+
+    fprintf(
+        stderr,
+        "verdict %s, wall %lld ms, cpu %lld ms, peak memory %.1f MiB (largest process %.1f MiB)\n",
+        verdict_name(r->verdict), (long long)r->wall_ms, (long long)(r->cpu_us / 1000),
+        (double)r->peak_bytes / mib, (double)r->max_rss_bytes / mib);
+}
+
+static int exit_status(const struct session *s)
+{
+    if (s->out_broken[STREAM_OUT])
+        return 128 + SIGPIPE;
+    if (s->result.verdict == VERDICT_CANCELLED && s->signal_seen)
+        return 128 + s->signal_seen;
+    return verdict_exit_status(s->result.verdict, &s->result.facts);
+}
+
+static int run_session(const struct run_options *o, const json_t *plan, const struct run_spec *spec,
+                       bool wants_stdin, struct err *e)
+{
+    struct session s = {.options = o, .base = event_base_new()};
+    int            status;
+
+    if (!s.base)
+        return err_set(e, ERR_INTERNAL, "no event loop");
+    later_init(&s.later, s.base, step, &s);
+    s.sandbox = sandbox_start(s.base, plan, &sandbox_ops, &s, e);
+    if (!s.sandbox) {
+        session_done(&s);
+        return -1;
+    }
+    watch_signals(&s);
+    open_streams(&s, wants_stdin);
+    s.run = run_start(s.sandbox, spec, &run_ops, &s);
+    event_base_dispatch(s.base);
+    tell_verdict(o, &s.result, &s.sandbox_err);
+    if (o->stats)
+        print_stats(&s.result);
+    status = exit_status(&s);
+    session_done(&s);
+    return status;
+}
+
+/* ---- the verb ---- */
+
+static int load_script(const struct run_options *o, int argc, char **argv, struct script *ret,
+                       int *ret_used, struct err *e)
+{
+    *ret_used = 0;
+    if (o->code)
+        return script_from_text(ret, o->code);
+    if (argc == 0)
+        return err_set(e, ERR_INVALID, "nothing to run: jerboa run FILE, -e CODE, or -");
+    *ret_used = 1;
+    if (strcmp(argv[0], "-") == 0)
+        return script_from_stdin(ret, e);
+    return script_from_file(ret, argv[0], o->dir, e);
+}
+
+static int explain(const json_t *plan, struct err *e)
+{
+    if (json_dumpf(plan, stdout, JSON_INDENT(2)) < 0)
+        return err_set(e, ERR_INTERNAL, "the plan cannot be printed");
+    printf("\n\n");
+    return native_print_steps(e);
+}
+
+static int run_script(struct run_options *o, const struct script *script, int argc, char **argv,
+                      struct err *e)
+{
+    static const char     package[] = "{\"type\":\"module\"}\n";
+    autojson json_t      *plan = make_plan(o, e);
+    autofree const char **args = calloc((size_t)argc + 3, sizeof *args);
+    const char           *env[ENV_MAX];
+    struct run_file       files[] = {
+              {"/workspace/package.json", (const uint8_t *)package, strlen(package)},
+              {script->path, (const uint8_t *)script->code, script->size},
+    };
+    struct run_spec spec = {.files = files,
+                            .n_files = script->code ? 2 : 1,
+                            .argv = args,
+                            .env = env,
+                            .cwd = "/workspace",
+                            .has_stdin = !script->took_stdin,
+                            .timeout_ms = o->timeout_ms};
+
+    if (!plan)
+        return -1;
+    if (!args)
+        abort();
+    if (o->explain)
+        return explain(plan, e);
+    args[0] = native_node;
+    args[1] = script->path;
+    for (int i = 0; i < argc; i++)
+        args[i + 2] = argv[i];
+    compose_env(o,
+                native_environment(strcmp(o->network, "host") == 0 ? NATIVE_NETWORK_HOST
+                                                                   : NATIVE_NETWORK_NONE),
+                env);
+    return run_session(o, plan, &spec, spec.has_stdin, e);
+}
+
+static int run_verb(struct run_options *o, int argc, char **argv, struct err *e)
+{
+    struct script script = {0};
+    int           used, status;
+
+    TRY(options_from_env(options, o, e));
+    TRY(options_from_args(options, o, argc, argv, &used, e));
+    argc -= used, argv += used;
+    TRY(check_limits(o, e));
+    status = load_script(o, argc, argv, &script, &used, e);
+    if (status == 0)
+        status = run_script(o, &script, argc - used, argv + used, e);
+    script_done(&script);
+    return status;
+}
+
+static int run_main(int argc, char **argv)
+{
+    struct run_options o = defaults;
+    struct err         e = {0};
+    int                status = run_verb(&o, argc, argv, &e);
+
+    if (status < 0) {
+        fprintf(stderr, "jerboa: %s\n", e.msg);
+        status = EXIT_JERBOA;
+    }
+    options_done(options, &o);
+    return status;
+}
+
+const struct verb verb_run = {
+    .name = "run",
+    .summary = "Runs a script in a fresh sandbox",
+    .usage = "run [OPTION…] FILE|- [ARGS…]   or   jerboa run [OPTION…] -e CODE [ARGS…]",
+    .details = details,
+    .options = options,
+    .main = run_main,
+};

@@ -1,0 +1,17 @@
+/* verb - what `jerboa VERB` may be: one file and one row each. */
+#pragma once
+
+#include "base/options.h"
+
+struct verb {
+    const char          *name;
+    const char          *summary; /* one line */
+    const char          *usage;   /* what stands behind `jerboa` */
+    const char          *details; /* further help, or NULL */
+    const struct option *options;
+    int (*main)(int argc, char **argv); /* argv begins behind the verb; returns the exit status */
+};
+
+extern const struct verb verb_run, verb_pull;
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };

@@ -1,0 +1,324 @@
+#include "engine/native.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+
+#define RUNTIME "/opt/node"
+#define DISK "/.jerboa/disk"
+#define INIT "/.jerboa/init"
+
+const char native_node[] = RUNTIME "/bin/node";
+
+enum {
+    BYTES_PER_INODE = 4096,
+    INIT_MEMORY = 16 << 20, /* beside the files it writes */
+    PIPE_SIZE = 1 << 20,
+};
+
+/* ---- the plan: fixed parts ---- */
+
+struct row {
+    const char *kind, *target, *more; /* more: source or text, as the kind wants */
+    int         mode;
+};
+
+static const struct row devices[] = {
+    {"device", "/dev/null", "/dev/null"},       {"device", "/dev/zero", "/dev/zero"},
+    {"device", "/dev/full", "/dev/full"},       {"device", "/dev/random", "/dev/random"},
+    {"device", "/dev/urandom", "/dev/urandom"}, {"link", "/dev/fd", "/proc/self/fd"},
+    {"link", "/dev/stdin", "/proc/self/fd/0"},  {"link", "/dev/stdout", "/proc/self/fd/1"},
+    {"link", "/dev/stderr", "/proc/self/fd/2"}, {0},
+};
+
+static const struct row made_up_etc[] = {
+    {"file", "/etc/passwd",
+     "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n"},
+    {"file", "/etc/group", "root:x:0:\nnogroup:x:65534:\n"},
+    {"file", "/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n"},
+    {"file", "/etc/hostname", "sandbox\n"},
+    {"file", "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"},
+    {0},
+};
+
+/* Everything that code may write is one tmpfs, so that one cap holds and one look tells that it is
+ * full. It is mounted aside, its parts are bound where they belong, and the mount itself goes. */
+static const struct row writable[] = {
+    {"dir", DISK "/workspace", NULL, 0755},
+    {"inner", "/workspace", DISK "/workspace"},
+    {"dir", DISK "/tmp", NULL, 01777},
+    {"inner", "/tmp", DISK "/tmp"},
+    {"dir", DISK "/shm", NULL, 01777},
+    {"inner", "/dev/shm", DISK "/shm"},
+    {"dir", DISK "/root", NULL, 0700},
+    {"inner", "/root", DISK "/root"},
+    {"detach", DISK, NULL},
+    {"link", "/var/tmp", "/tmp"},
+    {0},
+};
+
+/* What proc shows of the machine and not of the sandbox. */
+static const struct row masks[] = {
+    {"proc", "/proc", NULL},
+    {"mask", "/proc/acpi", NULL},
+    {"mask", "/proc/asound", NULL},
+    {"mask", "/proc/config.gz", NULL},
+    {"mask", "/proc/interrupts", NULL},
+    {"mask", "/proc/kallsyms", NULL},
+    {"mask", "/proc/kcore", NULL},
+    {"mask", "/proc/keys", NULL},
+    {"mask", "/proc/key-users", NULL},
+    {"mask", "/proc/kmsg", NULL},
+    {"mask", "/proc/kpagecgroup", NULL},
+    {"mask", "/proc/kpagecount", NULL},
+    {"mask", "/proc/kpageflags", NULL},
+    {"mask", "/proc/latency_stats", NULL},
+    {"mask", "/proc/modules", NULL},
+    {"mask", "/proc/sched_debug", NULL},
+    {"mask", "/proc/scsi", NULL},
+    {"mask", "/proc/sysrq-trigger", NULL},
+    {"mask", "/proc/timer_list", NULL},
+    {"readonly", "/proc/bus", NULL},
+    {"readonly", "/proc/fs", NULL},
+    {"readonly", "/proc/irq", NULL},
+    {"readonly", "/proc/sys", NULL},
+    {0},
+};
+
+/* Directories at the top that a merged /usr makes links. */
+static const char *const tops[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", NULL};
+
+/* Parts of the host's /etc that programs in /usr do not work without. */
+static const char *const host_etc[] = {"/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime",
+                                       NULL};
+
+static const char *const bundles[] = {
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+    NULL,
+};
+
+/* ---- the plan: composing ---- */
+
+static json_t *append(json_t *entries, json_t *entry)
+{
+    if (!entry || json_array_append_new(entries, entry) < 0)
+        abort();
+    return entry;
+}
+
+static void add_row(json_t *entries, const struct row *r)
+{
+    bool    is_source = strcmp(r->kind, "inner") == 0 || strcmp(r->kind, "device") == 0;
+    json_t *entry = append(entries, json_pack("{s:s, s:s, s:s*}", "kind", r->kind, "target",
+                                              r->target, is_source ? "source" : "text", r->more));
+
+    if (r->mode)
+        json_object_set_new(entry, "mode", json_integer(r->mode));
+}
+
+static void add_rows(json_t *entries, const struct row *rows)
+{
+    for (; rows->kind; rows++)
+        add_row(entries, rows);
+}
+
+static json_t *add_bind(json_t *entries, const char *source, const char *target)
+{
+    return append(entries,
+                  json_pack("{s:s, s:s, s:s}", "kind", "bind", "source", source, "target", target));
+}
+
+static void add_file(json_t *entries, const char *target, char *text_take)
+{
+    append(entries,
+           json_pack("{s:s, s:s, s:s}", "kind", "file", "target", target, "text", text_take));
+    free(text_take);
+}
+
+static void add_system(json_t *entries)
+{
+    char    text[PATH_MAX];
+    ssize_t n;
+
+    add_bind(entries, "/usr", "/usr");
+    for (const char *const *top = tops; *top; top++) {
+        n = readlink(*top, text, sizeof text - 1);
+        if (n > 0) {
+            text[n] = '\0';
+            add_row(entries, &(struct row){"link", *top, text});
+        } else if (access(*top, F_OK) == 0) {
+            add_bind(entries, *top, *top);
+        }
+    }
+}
+
+static const char *find_bundle(void)
+{
+    const char *named = getenv("SSL_CERT_FILE");
+
+    if (named && named[0] == '/' && access(named, R_OK) == 0)
+        return named;
+    for (const char *const *b = bundles; *b; b++)
+        if (access(*b, R_OK) == 0)
+            return *b;
+    return NULL;
+}
+
+static void add_etc(json_t *entries, const struct native_spec *spec)
+{
+    const char *bundle = find_bundle();
+
+    add_rows(entries, made_up_etc);
+    for (const char *const *path = host_etc; *path; path++)
+        if (access(*path, R_OK) == 0)
+            add_bind(entries, *path, *path);
+    if (bundle)
+        add_bind(entries, bundle, bundles[0]);
+    if (spec->network == NATIVE_NETWORK_HOST && access("/etc/resolv.conf", R_OK) == 0)
+        add_bind(entries, "/etc/resolv.conf", "/etc/resolv.conf");
+}
+
+/* Files that libuv reads to learn its limits, in the form of both cgroup versions. Without them
+ * Node takes the host's memory for its own and is killed where it would have survived. */
+static void add_limits_for_node(json_t *entries, const struct native_spec *spec)
+{
+    static const char *const memory_files[] = {
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.soft_limit_in_bytes",
+        "/sys/fs/cgroup/memory.max",
+        "/sys/fs/cgroup/memory.high",
+        NULL,
+    };
+    enum { PERIOD_US = 100000 };
+    long long quota = spec->cpus_milli * PERIOD_US / 1000;
+
+    for (const char *const *file = memory_files; *file; file++)
+        add_file(entries, *file, str_format("%lld\n", (long long)spec->memory_bytes));
+    add_file(entries, "/sys/fs/cgroup/cpu.max", str_format("%lld %d\n", quota, PERIOD_US));
+    add_file(entries, "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", str_format("%lld\n", quota));
+    add_file(entries, "/sys/fs/cgroup/cpu/cpu.cfs_period_us", str_format("%d\n", PERIOD_US));
+}
+
+static void add_disk(json_t *entries, const struct native_spec *spec)
+{
+    int64_t inodes = spec->disk_bytes / BYTES_PER_INODE;
+
+    append(entries, json_pack("{s:s, s:s, s:I, s:I}", "kind", "tmpfs", "target", DISK, "bytes",
+                              (json_int_t)spec->disk_bytes, "inodes",
+                              (json_int_t)(inodes < 1024 ? 1024 : inodes)));
+    add_rows(entries, writable);
+}
+
+static void add_user_dirs(json_t *entries, const struct native_spec *spec)
+{
+    if (spec->files_dir) {
+        json_t *files = add_bind(entries, spec->files_dir, "/workspace/files");
+        json_object_set_new(files, "writable", json_true());
+        json_object_set_new(files, "asOwner", json_true());
+    } else {
+        add_row(entries, &(struct row){"dir", "/workspace/files", NULL, 0755});
+    }
+    if (spec->dir)
+        json_object_set_new(add_bind(entries, spec->dir, "/workspace/dir"), "asOwner", json_true());
+}
+
+json_t *native_plan(const struct native_spec *spec, struct err *e)
+{
+    autofree char *init = child_find_program("jerboa-init", e);
+    json_t        *entries, *plan;
+
+    if (!init)
+        return NULL;
+    entries = json_array();
+    add_system(entries);
+    add_bind(entries, spec->runtime_dir, RUNTIME);
+    add_bind(entries, init, INIT);
+    add_rows(entries, devices);
+    add_etc(entries, spec);
+    add_limits_for_node(entries, spec);
+    add_disk(entries, spec);
+    add_user_dirs(entries, spec);
+    add_rows(entries, masks);
+    plan = json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT, "hostNetwork",
+                     spec->network == NATIVE_NETWORK_HOST, "memoryBytes",
+                     (json_int_t)spec->memory_bytes, "initMemoryBytes",
+                     (json_int_t)(spec->disk_bytes + INIT_MEMORY), "cpusMilli",
+                     (json_int_t)spec->cpus_milli, "pids", (json_int_t)spec->pids, "fds",
+                     (json_int_t)spec->fds, "entries", entries);
+    if (!plan)
+        abort();
+    return plan;
+}
+
+const char *const *native_environment(enum native_network network)
+{
+    static const char        path[] = "PATH=" RUNTIME "/bin:/usr/local/bin:/usr/bin:/bin";
+    static const char *const none[] = {path, "HOME=/root", "LANG=C.UTF-8", "USER=root", NULL};
+    static const char *const host[] = {path,
+                                       "HOME=/root",
+                                       "LANG=C.UTF-8",
+                                       "USER=root",
+                                       "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt",
+                                       NULL};
+
+    return network == NATIVE_NETWORK_HOST ? host : none;
+}
+
+/* ---- the jail ---- */
+
+int native_start(struct native *ret, struct child *jail, struct event_base *base,
+                 void (*exited)(void *owner, int status), void *owner, struct err *e)
+{
+    autofree char *path = child_find_program("jerboa-jail", e);
+    autofd int     in_read = -1, in_write = -1, out_read = -1, out_write = -1, ours = -1, its = -1;
+    int            ends[2];
+    const char    *argv[] = {"jerboa-jail", NULL};
+
+    if (!path)
+        return -1;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(e, "pipe");
+    in_read = ends[0], in_write = ends[1];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(e, "pipe");
+    out_read = ends[0], out_write = ends[1];
+    fcntl(out_read, F_SETPIPE_SZ, PIPE_SIZE); /* best effort: smaller is only slower */
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return err_sys(e, "socketpair");
+    ours = ends[0], its = ends[1];
+
+    struct child_fd fds[] = {{in_read, 0}, {out_write, 1}, {its, 3}, {-1, -1}};
+    TRY(child_start(jail, base, path, argv, fds, exited, owner, e));
+    *ret = (struct native){take_fd(&in_write), take_fd(&out_read), take_fd(&ours)};
+    return 0;
+}
+
+int native_print_steps(struct err *e)
+{
+    autofree char *path = child_find_program("jerboa-jail", e);
+    const char    *argv[] = {"jerboa-jail", "steps", NULL};
+    char          *env[] = {NULL};
+    pid_t          pid;
+
+    if (!path)
+        return -1;
+    fflush(stdout);
+    errno = posix_spawn(&pid, path, NULL, NULL, (char *const *)argv, env);
+    if (errno)
+        return err_sys(e, "start %s", path);
+    waitpid(pid, NULL, 0);
+    return 0;
+}

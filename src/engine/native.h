@@ -1,0 +1,41 @@
+/* native - the engine that needs nothing but Linux: jerboa-jail around jerboa-init.
+ *
+ * native_plan is a pure composition: what the user asked for and what the host looks like become a
+ * value that can be printed and tested without any rights. native_start spawns the jail and hands
+ * the descriptors back; the plan is sent over them like any other message. */
+#pragma once
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "loop/child.h"
+
+enum native_network { NATIVE_NETWORK_NONE, NATIVE_NETWORK_HOST };
+
+struct native_spec {
+    int64_t             memory_bytes, disk_bytes, cpus_milli, pids, fds;
+    enum native_network network;
+    const char         *runtime_dir; /* bin/node below it; absolute */
+    const char         *files_dir; /* or NULL; writable at /workspace/files, belongs to its owner */
+    const char         *dir;       /* or NULL; read-only at /workspace/dir */
+};
+
+/* The whole plan, or NULL and one sentence. */
+json_t *native_plan(const struct native_spec *spec, struct err *e);
+
+extern const char native_node[]; /* the program, inside */
+
+/* What is set for every program: PATH, HOME and friends, as a list ended by NULL. */
+const char *const *native_environment(enum native_network network);
+
+struct native {
+    int to_init_fd, from_init_fd, control_fd;
+};
+
+int native_start(struct native *ret, struct child *jail, struct event_base *base,
+                 void (*exited)(void *owner, int status), void *owner, struct err *e);
+
+int native_print_steps(struct err *e); /* the jail's own table, on stdout */

@@ -1,0 +1,113 @@
+#include "loop/child.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "config.h"
+
+static void on_exit_event(evutil_socket_t fd, short what, void *arg)
+{
+    struct child *c = arg;
+    int           status;
+
+    (void)fd;
+    (void)what;
+    if (waitpid(c->pid, &status, WNOHANG) != c->pid)
+        return;
+    c->pid = 0;
+    event_del(c->event);
+    c->exited(c->owner, status);
+}
+
+static int spawn(pid_t *ret, const char *path, const char *const *argv, const struct child_fd *fds)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t          attributes;
+    sigset_t                   none;
+    char *const                env[] = {NULL};
+    int                        r;
+
+    sigemptyset(&none);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    for (; fds->from >= 0; fds++)
+        posix_spawn_file_actions_adddup2(&actions, fds->from, fds->to);
+    r = posix_spawn(ret, path, &actions, &attributes, (char *const *)argv, env);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return r;
+}
+
+int child_start(struct child *c, struct event_base *base, const char *path, const char *const *argv,
+                const struct child_fd *fds, void (*exited)(void *owner, int status), void *owner,
+                struct err *e)
+{
+    pid_t pid;
+    int   r = spawn(&pid, path, argv, fds);
+
+    if (r != 0) {
+        errno = r;
+        return err_sys(e, "start %s", path);
+    }
+    *c = (struct child){.pid = pid, .pid_fd = pidfd_open(pid, 0), .exited = exited, .owner = owner};
+    c->event =
+        c->pid_fd < 0 ? NULL : event_new(base, c->pid_fd, EV_READ | EV_PERSIST, on_exit_event, c);
+    if (!c->event || event_add(c->event, NULL) < 0) {
+        err_sys(e, "watch %s", path);
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        c->pid = 0;
+        child_done(c);
+        return -1;
+    }
+    return 0;
+}
+
+void child_kill(struct child *c)
+{
+    if (c->pid > 0)
+        pidfd_send_signal(c->pid_fd, SIGKILL, NULL, 0);
+}
+
+void child_done(struct child *c)
+{
+    if (c->event)
+        event_free(c->event);
+    c->event = NULL;
+    if (c->pid_fd > 0)
+        fd_close(&c->pid_fd);
+}
+
+char *child_find_program(const char *name, struct err *e)
+{
+    char    self[PATH_MAX], *slash;
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    char   *path;
+
+    if (n > 0) {
+        self[n] = '\0';
+        slash = strrchr(self, '/');
+        path = str_format("%.*s/%s", (int)(slash - self), self, name);
+        if (access(path, X_OK) == 0)
+            return path;
+        free(path);
+    }
+    path = str_format("%s/%s", JERBOA_LIBEXEC, name);
+    if (access(path, X_OK) == 0)
+        return path;
+    free(path);
+    err_set(e, ERR_UNAVAILABLE, "%s is neither beside jerboa nor in %s: install Jerboa again", name,
+            JERBOA_LIBEXEC);
+    return NULL;
+}

@@ -1,0 +1,34 @@
+/* child - a program of ours that the loop waits for, by pidfd: no SIGCHLD, no pid that is
+ * another's.
+ *
+ * It is started with posix_spawn in a session of its own (a terminal's Ctrl-C is ours to handle)
+ * and with exactly the descriptors it is given. It has no deadline: who starts it knows how long it
+ * may live, and child_kill ends it. */
+#pragma once
+
+#include <event2/event.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct child_fd {
+    int from, to; /* rows in ascending order of `to`; the last has from -1 */
+};
+
+struct child {
+    pid_t         pid; /* 0: reaped */
+    int           pid_fd;
+    struct event *event;
+    void (*exited)(void *owner, int status); /* as waitpid tells; called once */
+    void *owner;
+};
+
+int child_start(struct child *c, struct event_base *base, const char *path, const char *const *argv,
+                const struct child_fd *fds, void (*exited)(void *owner, int status), void *owner,
+                struct err *e);
+void child_kill(struct child *c); /* SIGKILL; exited still comes */
+void child_done(struct child *c);
+
+/* Where a program of ours is: beside this one, else in PREFIX/libexec/jerboa. The caller frees it;
+ * NULL when it is in neither. */
+char *child_find_program(const char *name, struct err *e);

@@ -1,0 +1,39 @@
+#include "loop/deadline.h"
+
+#include <stdlib.h>
+
+static void on_timeout(evutil_socket_t fd, short what, void *arg)
+{
+    struct deadline *d = arg;
+
+    (void)fd;
+    (void)what;
+    d->passed(d->owner);
+}
+
+void deadline_init(struct deadline *d, struct event_base *base, void (*passed)(void *owner),
+                   void *owner)
+{
+    *d = (struct deadline){evtimer_new(base, on_timeout, d), passed, owner};
+    if (!d->event)
+        abort();
+}
+
+void deadline_done(struct deadline *d)
+{
+    if (d->event)
+        event_free(d->event);
+    d->event = NULL;
+}
+
+void deadline_set(struct deadline *d, int64_t ms)
+{
+    struct timeval t = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+
+    evtimer_add(d->event, &t);
+}
+
+void deadline_clear(struct deadline *d)
+{
+    evtimer_del(d->event);
+}

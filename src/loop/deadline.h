@@ -1,0 +1,17 @@
+/* deadline - one moment, once. Every object on the loop has one, or says why not. */
+#pragma once
+
+#include <event2/event.h>
+#include <stdint.h>
+
+struct deadline {
+    struct event *event;
+    void (*passed)(void *owner);
+    void *owner;
+};
+
+void deadline_init(struct deadline *d, struct event_base *base, void (*passed)(void *owner),
+                   void *owner);
+void deadline_done(struct deadline *d);
+void deadline_set(struct deadline *d, int64_t ms); /* from now; replaces an earlier one */
+void deadline_clear(struct deadline *d);

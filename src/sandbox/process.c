@@ -1,0 +1,247 @@
+#include "sandbox/process.h"
+
+#include <stdlib.h>
+
+#include "loop/later.h"
+
+struct process {
+    struct sandbox           *sandbox; /* NULL once it is lost */
+    uint32_t                  id;
+    struct later              later;
+    const struct process_ops *ops;
+    void                     *owner;
+    struct process_result     result;
+    uint32_t                  stdin_credit;
+    uint32_t                  received[STREAM_COUNT]; /* bytes not given back yet */
+    uint32_t                  consumed[STREAM_COUNT]; /* of those, not told to init yet */
+
+    /* facts */
+    bool exited, failed, kill_wanted, kill_sent, group_ended, stdin_ended;
+    bool ended[STREAM_COUNT];
+};
+
+static void send_u32(struct process *p, enum frame_type type, uint8_t stream, uint32_t v)
+{
+    autobuf struct buf b;
+
+    buf_init(&b, 16);
+    message_pack_u32(&b, v);
+    sandbox_send(p->sandbox, type, p->id, stream, b.data, b.size);
+}
+
+static void step(void *owner)
+{
+    struct process *p = owner;
+    bool            over = p->exited && p->ended[STREAM_OUT] && p->ended[STREAM_ERR];
+
+    if ((p->exited || p->failed || p->kill_wanted) && !p->kill_sent) {
+        p->kill_sent = true;
+        if (p->sandbox)
+            sandbox_send_jail(p->sandbox, FRAME_GROUP_END, p->id);
+    }
+    if (p->sandbox && !(p->group_ended && (over || p->failed)))
+        return;
+    p->ops->done(p->owner, &p->result);
+    if (p->sandbox)
+        sandbox_close_channel(p->sandbox, p->id);
+    later_done(&p->later);
+    free(p);
+}
+
+static void fail(struct process *p, enum err_kind kind, const char *sentence)
+{
+    if (!p->result.err.kind)
+        err_set(&p->result.err, kind, "%s", sentence);
+    p->failed = true;
+    later_ask(&p->later);
+}
+
+/* ---- frames: what a hostile init could send is checked here, once ---- */
+
+static void on_data(struct process *p, const struct frame *f)
+{
+    if (f->stream == STREAM_IN || p->ended[f->stream] ||
+        f->size > WINDOW_FROM_INIT - p->received[f->stream]) {
+        fail(p, ERR_INVALID, "the sandbox sent output past its end or its window");
+        return;
+    }
+    p->received[f->stream] += (uint32_t)f->size;
+    p->ops->output(p->owner, f->stream, f->payload, f->size);
+}
+
+static void on_end(struct process *p, const struct frame *f)
+{
+    p->ended[f->stream] = true;
+    if (f->stream == STREAM_IN && p->ops->stdin_room)
+        p->ops->stdin_room(p->owner);
+    later_ask(&p->later);
+}
+
+static void on_credit(struct process *p, const struct frame *f)
+{
+    uint32_t   bytes;
+    struct err e = {0};
+
+    if (message_unpack_u32(f, &bytes, &e) < 0 || f->stream != STREAM_IN ||
+        bytes > WINDOW_TO_INIT - p->stdin_credit) {
+        fail(p, ERR_INVALID, "the sandbox gave credit that it does not have");
+        return;
+    }
+    p->stdin_credit += bytes;
+    if (p->ops->stdin_room)
+        p->ops->stdin_room(p->owner);
+}
+
+static void on_exited(struct process *p, const struct frame *f)
+{
+    struct err e = {0};
+
+    if (p->exited || message_unpack_exited(f, &p->result.exited, &e) < 0) {
+        fail(p, ERR_INVALID, "the sandbox told an exit twice or wrongly");
+        return;
+    }
+    p->exited = true;
+    later_ask(&p->later);
+    p->ops->exited(p->owner);
+}
+
+static void on_error(struct process *p, const struct frame *f)
+{
+    struct message_error m;
+    struct err           e = {0};
+
+    if (message_unpack_error(f, &m, &e) < 0)
+        fail(p, ERR_INVALID, e.msg);
+    else
+        fail(p, ERR_UNAVAILABLE, m.text);
+    p->result.err.sys = e.kind ? 0 : m.sys;
+}
+
+static void on_group_ended(struct process *p, const struct frame *f)
+{
+    struct err e = {0};
+
+    if (message_unpack_group_ended(f, &p->result.counters, &e) < 0)
+        fail(p, ERR_INTERNAL, e.msg);
+    p->group_ended = true;
+    later_ask(&p->later);
+}
+
+static void on_frame(void *owner, const struct frame *f)
+{
+    struct process *p = owner;
+
+    switch (f->type) {
+    case FRAME_STARTED:
+        p->ops->started(p->owner);
+        break;
+    case FRAME_DATA:
+        on_data(p, f);
+        break;
+    case FRAME_END:
+        on_end(p, f);
+        break;
+    case FRAME_CREDIT:
+        on_credit(p, f);
+        break;
+    case FRAME_EXITED:
+        on_exited(p, f);
+        break;
+    case FRAME_ERROR:
+        on_error(p, f);
+        break;
+    case FRAME_GROUP_ENDED:
+        on_group_ended(p, f);
+        break;
+    default:
+        fail(p, ERR_INVALID, "the sandbox sent a frame that fits no process");
+    }
+}
+
+static void on_lost(void *owner, const struct err *e)
+{
+    struct process *p = owner;
+
+    p->sandbox = NULL;
+    fail(p, ERR_UNAVAILABLE, e->msg);
+}
+
+static const struct channel_ops channel_ops = {on_frame, on_lost};
+
+/* ---- the face ---- */
+
+struct process *process_start(struct sandbox *s, struct message_spawn *m,
+                              const struct process_ops *ops, void *owner, struct err *e)
+{
+    struct process    *p = calloc(1, sizeof *p);
+    autobuf struct buf b;
+
+    if (!p)
+        abort();
+    *p = (struct process){.sandbox = s, .ops = ops, .owner = owner, .stdin_credit = WINDOW_TO_INIT};
+    p->id = sandbox_open_channel(s, &channel_ops, p);
+    m->group = p->id;
+    buf_init(&b, FRAME_MAX);
+    if (message_pack_spawn(&b, m) < 0) {
+        sandbox_close_channel(s, p->id);
+        free(p);
+        err_set(e, ERR_LIMIT, "arguments and environment are over 1 MiB or 4,096 words");
+        return NULL;
+    }
+    later_init(&p->later, sandbox_base(s), step, p);
+    sandbox_send_jail(s, FRAME_GROUP_MAKE, p->id);
+    sandbox_send(s, FRAME_SPAWN, p->id, 0, b.data, b.size);
+    return p;
+}
+
+void process_kill(struct process *p)
+{
+    p->kill_wanted = true;
+    later_ask(&p->later);
+}
+
+void process_signal(struct process *p, int number)
+{
+    if (p->sandbox)
+        send_u32(p, FRAME_SIGNAL, 0, (uint32_t)number);
+}
+
+size_t process_stdin_room(const struct process *p)
+{
+    bool nobody_reads = p->exited || p->failed || p->stdin_ended || p->ended[STREAM_IN];
+
+    return nobody_reads || !p->sandbox ? SIZE_MAX : p->stdin_credit;
+}
+
+void process_write_stdin(struct process *p, const uint8_t *bytes, size_t size)
+{
+    if (process_stdin_room(p) == SIZE_MAX)
+        return;
+    p->stdin_credit -= (uint32_t)size;
+    while (size > 0) {
+        size_t n = size < FRAME_DATA_MAX ? size : FRAME_DATA_MAX;
+        sandbox_send(p->sandbox, FRAME_DATA, p->id, STREAM_IN, bytes, n);
+        bytes += n;
+        size -= n;
+    }
+}
+
+void process_end_stdin(struct process *p)
+{
+    if (process_stdin_room(p) == SIZE_MAX)
+        return;
+    p->stdin_ended = true;
+    sandbox_send(p->sandbox, FRAME_END, p->id, STREAM_IN, NULL, 0);
+}
+
+void process_consumed(struct process *p, uint8_t stream, size_t bytes)
+{
+    enum { WORTH_A_FRAME = WINDOW_FROM_INIT / 4 };
+
+    p->consumed[stream] += (uint32_t)bytes;
+    if (p->consumed[stream] < WORTH_A_FRAME || !p->sandbox)
+        return;
+    p->received[stream] -= p->consumed[stream];
+    send_u32(p, FRAME_CREDIT, stream, p->consumed[stream]);
+    p->consumed[stream] = 0;
+}

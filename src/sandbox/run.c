@@ -1,0 +1,238 @@
+#include "sandbox/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "loop/deadline.h"
+#include "loop/later.h"
+#include "sandbox/upload.h"
+
+enum run_state { RUN_FILES, RUN_SPAWN, RUN_WAIT, RUN_DONE };
+
+/* V8's last words before it aborts; they may come in two pieces. */
+static const char heap_words[] = "heap out of memory";
+
+struct run {
+    struct sandbox        *sandbox;
+    const struct run_spec *spec;
+    const struct run_ops  *ops;
+    void                  *owner;
+    enum run_state         state;
+    bool                   waiting; /* for the object that the last state started */
+    size_t                 next_file;
+    struct process        *process;
+    struct deadline        deadline;
+    struct later           later;
+    int64_t                started_ms;
+    char                   stderr_tail[sizeof heap_words];
+    struct run_result      result;
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- what each state starts ---- */
+
+static void on_uploaded(void *owner, const struct err *e)
+{
+    struct run *r = owner;
+
+    r->waiting = false;
+    if (e->kind && !r->result.err.kind)
+        r->result.err = *e;
+    later_ask(&r->later);
+}
+
+static void write_next_file(struct run *r)
+{
+    const struct run_file *f = &r->spec->files[r->next_file++];
+
+    r->waiting = true;
+    upload_start(r->sandbox, f->path, 0644, f->bytes, f->size, on_uploaded, r);
+}
+
+static const struct process_ops process_ops;
+
+static void spawn(struct run *r)
+{
+    struct message_spawn m = {.has_stdin = r->spec->has_stdin,
+                              .cwd = r->spec->cwd,
+                              .argv = r->spec->argv,
+                              .env = r->spec->env};
+
+    r->process = process_start(r->sandbox, &m, &process_ops, r, &r->result.err);
+    r->waiting = r->process != NULL;
+}
+
+static void finish(struct run *r)
+{
+    struct verdict_facts *f = &r->result.facts;
+
+    if (r->result.err.kind) { /* it never ran, or nobody saw how it ended */
+        f->lost = !f->cancelled;
+        f->code = -1;
+    }
+    r->result.verdict = verdict_of(f);
+    r->ops->done(r->owner, &r->result);
+    deadline_done(&r->deadline);
+    later_done(&r->later);
+    free(r);
+}
+
+static void run_step(void *owner)
+{
+    struct run *r = owner;
+
+    while (!r->waiting) {
+        if (r->result.err.kind)
+            r->state = RUN_DONE;
+        switch (r->state) {
+        case RUN_FILES:
+            if (r->next_file < r->spec->n_files)
+                write_next_file(r);
+            else
+                r->state = RUN_SPAWN;
+            break;
+        case RUN_SPAWN:
+            r->state = RUN_WAIT;
+            spawn(r);
+            break;
+        case RUN_WAIT:
+            r->state = RUN_DONE;
+            break;
+        case RUN_DONE:
+            finish(r);
+            return;
+        }
+    }
+}
+
+/* ---- facts from the process ---- */
+
+static void on_started(void *owner)
+{
+    struct run *r = owner;
+
+    r->started_ms = now_ms();
+    if (r->spec->timeout_ms > 0)
+        deadline_set(&r->deadline, r->spec->timeout_ms);
+    r->ops->stdin_room(r->owner);
+}
+
+static void watch_stderr(struct run *r, const uint8_t *bytes, size_t size)
+{
+    enum { KEEP = sizeof heap_words - 2 };
+    char   seam[2 * sizeof heap_words];
+    size_t kept = strlen(r->stderr_tail), head = size < KEEP ? size : KEEP;
+
+    memcpy(seam, r->stderr_tail, kept);
+    memcpy(seam + kept, bytes, head);
+    if (memmem(seam, kept + head, heap_words, strlen(heap_words)) ||
+        memmem(bytes, size, heap_words, strlen(heap_words)))
+        r->result.facts.heap_exhausted = true;
+    size_t tail = size < KEEP ? size : KEEP;
+    memcpy(r->stderr_tail, bytes + size - tail, tail);
+    r->stderr_tail[tail] = '\0';
+}
+
+static void on_output(void *owner, uint8_t stream, const uint8_t *bytes, size_t size)
+{
+    struct run *r = owner;
+
+    if (stream == STREAM_ERR)
+        watch_stderr(r, bytes, size);
+    r->ops->output(r->owner, stream, bytes, size);
+}
+
+static void on_exited(void *owner)
+{
+    struct run *r = owner;
+
+    deadline_clear(&r->deadline);
+    r->result.wall_ms = now_ms() - r->started_ms;
+}
+
+static void on_stdin_room(void *owner)
+{
+    struct run *r = owner;
+
+    r->ops->stdin_room(r->owner);
+}
+
+static void on_done(void *owner, const struct process_result *p)
+{
+    struct run           *r = owner;
+    struct verdict_facts *f = &r->result.facts;
+
+    r->process = NULL;
+    r->waiting = false;
+    r->result.err = p->err;
+    f->code = p->exited.code;
+    f->signal = p->exited.signal;
+    f->disk_full = p->exited.disk_full;
+    f->oom_kills = p->counters.oom_kills;
+    f->forks_refused = p->counters.forks_refused;
+    r->result.cpu_us = p->counters.cpu_us ? p->counters.cpu_us : p->exited.cpu_us;
+    r->result.peak_bytes = p->counters.peak_bytes;
+    r->result.max_rss_bytes = p->exited.max_rss_bytes;
+    later_ask(&r->later);
+}
+
+static const struct process_ops process_ops = {
+    .started = on_started,
+    .output = on_output,
+    .exited = on_exited,
+    .stdin_room = on_stdin_room,
+    .done = on_done,
+};
+
+/* ---- the end before its time ---- */
+
+static void on_deadline(void *owner)
+{
+    struct run *r = owner;
+
+    r->result.facts.timed_out = true;
+    if (r->process)
+        process_kill(r->process);
+}
+
+void run_cancel(struct run *r)
+{
+    if (r->result.facts.cancelled)
+        return;
+    r->result.facts.cancelled = true;
+    if (r->process)
+        process_kill(r->process);
+    else if (!r->result.err.kind)
+        err_set(&r->result.err, ERR_CANCELLED, "cancelled");
+    later_ask(&r->later);
+}
+
+/* ---- the beginning ---- */
+
+struct run *run_start(struct sandbox *s, const struct run_spec *spec, const struct run_ops *ops,
+                      void *owner)
+{
+    struct run *r = calloc(1, sizeof *r);
+
+    if (!r)
+        abort();
+    *r = (struct run){
+        .sandbox = s, .spec = spec, .ops = ops, .owner = owner, .result.facts.code = -1};
+    deadline_init(&r->deadline, sandbox_base(s), on_deadline, r);
+    later_init(&r->later, sandbox_base(s), run_step, r);
+    later_ask(&r->later);
+    return r;
+}
+
+struct process *run_process(struct run *r)
+{
+    return r->process;
+}

@@ -1,0 +1,53 @@
+/* run - one program from its files to its verdict, in a sandbox that is already there.
+ *
+ * Files go in, one after the other; then the program starts, its deadline with it; at the end the
+ * facts are put together. `done` is called exactly once, and the run is gone after it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "sandbox/process.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/verdict.h"
+
+struct run;
+
+struct run_file {
+    const char    *path; /* absolute, inside */
+    const uint8_t *bytes;
+    size_t         size;
+};
+
+struct run_spec { /* all of it stays the caller's and must live until done */
+    const struct run_file *files;
+    size_t                 n_files;
+    const char           **argv, **env; /* ended by NULL; argv[0] is a path */
+    const char            *cwd;
+    bool                   has_stdin;
+    int64_t                timeout_ms;
+};
+
+struct run_result {
+    enum verdict         verdict;
+    struct verdict_facts facts;
+    struct err           err; /* of a run that never got to its program, or lost its sandbox */
+    int64_t              wall_ms;
+    uint64_t             cpu_us;
+    uint64_t             peak_bytes;    /* charged to its cgroup: this is what the limit bounds */
+    uint64_t             max_rss_bytes; /* of its largest process, shared file pages included */
+};
+
+struct run_ops {
+    void (*output)(void *owner, uint8_t stream, const uint8_t *bytes, size_t size);
+    void (*stdin_room)(void *owner); /* first when the program runs; see process_stdin_room */
+    void (*done)(void *owner, const struct run_result *r);
+};
+
+struct run *run_start(struct sandbox *s, const struct run_spec *spec, const struct run_ops *ops,
+                      void *owner);
+void        run_cancel(struct run *r); /* idempotent; done still comes */
+
+/* The program, for its stdin, its credit and signals; NULL while there is none. */
+struct process *run_process(struct run *r);

@@ -1,0 +1,285 @@
+#include "sandbox/sandbox.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "engine/native.h"
+#include "loop/child.h"
+#include "loop/deadline.h"
+#include "loop/later.h"
+#include "pipe/link.h"
+#include "pipe/message.h"
+
+enum {
+    START_MS = 30000, /* a machine that needs longer is broken */
+    END_MS = 3000,    /* for the jail to clean up; then it is killed, and the next one sweeps */
+};
+
+struct channel {
+    struct channel           *next;
+    uint32_t                  id;
+    const struct channel_ops *ops;
+    void                     *owner;
+};
+
+struct sandbox {
+    struct event_base        *base;
+    struct link              *pipe, *control;
+    struct child              jail;
+    struct deadline           deadline;
+    struct later              later;
+    struct channel           *channels;
+    uint32_t                  last_channel;
+    const struct sandbox_ops *ops;
+    void                     *owner;
+
+    /* facts */
+    bool       greeted, stop_wanted, jail_exited;
+    bool       ending; /* the descriptors are closed; only the jail's exit is missing */
+    struct err err;
+};
+
+/* ---- the step ---- */
+
+static void tell_channels(struct sandbox *s)
+{
+    struct err lost = {0};
+
+    err_set(&lost, ERR_UNAVAILABLE, "%s",
+            s->err.kind ? s->err.msg : "the sandbox was stopped while this ran");
+    while (s->channels) {
+        struct channel *c = s->channels;
+        s->channels = c->next;
+        c->ops->lost(c->owner, &lost);
+        free(c);
+    }
+}
+
+static void begin_end(struct sandbox *s)
+{
+    s->ending = true;
+    link_free(s->pipe);
+    link_free(s->control);
+    s->pipe = s->control = NULL;
+    deadline_set(&s->deadline, END_MS);
+    tell_channels(s);
+}
+
+static void finish(struct sandbox *s)
+{
+    struct err e = s->stop_wanted ? (struct err){0} : s->err;
+
+    s->ops->done(s->owner, &e);
+    child_done(&s->jail);
+    deadline_done(&s->deadline);
+    later_done(&s->later);
+    free(s);
+}
+
+static void step(void *owner)
+{
+    struct sandbox *s = owner;
+
+    if ((s->stop_wanted || s->err.kind || s->jail_exited) && !s->ending)
+        begin_end(s);
+    if (s->ending && s->jail_exited)
+        finish(s);
+}
+
+static void fail(struct sandbox *s, enum err_kind kind, const char *sentence)
+{
+    if (!s->err.kind)
+        err_set(&s->err, kind, "%s", sentence);
+    later_ask(&s->later);
+}
+
+/* ---- facts ---- */
+
+static void on_jail_exit(void *owner, int status)
+{
+    struct sandbox *s = owner;
+
+    (void)status; /* its reason came as a frame, or not at all */
+    s->jail_exited = true;
+    later_ask(&s->later);
+}
+
+static void on_deadline(void *owner)
+{
+    struct sandbox *s = owner;
+
+    if (s->ending)
+        child_kill(&s->jail);
+    else
+        fail(s, ERR_TIMEOUT, "the sandbox did not start within 30 seconds");
+}
+
+/* The text may come from a hostile init: whatever a terminal would obey is taken out. */
+static void take_error(struct sandbox *s, const struct frame *f)
+{
+    struct message_error m;
+    struct err           e = {0};
+    char                 text[sizeof e.msg];
+
+    if (message_unpack_error(f, &m, &e) < 0) {
+        fail(s, ERR_INVALID, e.msg);
+        return;
+    }
+    strncpy(text, m.text, sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    for (char *p = text; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            *p = '?';
+    fail(s, ERR_UNAVAILABLE, text);
+    s->err.sys = m.sys;
+}
+
+static void to_channel(struct sandbox *s, const struct frame *f)
+{
+    for (struct channel *c = s->channels; c; c = c->next)
+        if (c->id == f->channel) {
+            c->ops->frame(c->owner, f);
+            return;
+        }
+}
+
+static void on_pipe_frame(void *owner, const struct frame *f)
+{
+    struct sandbox *s = owner;
+    struct err      e = {0};
+
+    if (f->type == FRAME_HELLO && !s->greeted) {
+        if (message_check_hello(f, &e) < 0)
+            fail(s, ERR_INVALID, e.msg);
+        s->greeted = true;
+        deadline_clear(&s->deadline);
+    } else if (f->type == FRAME_ERROR && f->channel == 0) {
+        take_error(s, f);
+    } else if (!s->greeted || f->type == FRAME_HELLO) {
+        fail(s, ERR_INVALID, "the sandbox did not begin with one hello");
+    } else {
+        to_channel(s, f);
+    }
+}
+
+static void on_pipe_end(void *owner, const struct err *e)
+{
+    fail(owner, ERR_UNAVAILABLE, e->kind ? e->msg : "the sandbox ended");
+}
+
+static void on_control_frame(void *owner, const struct frame *f)
+{
+    if (f->type == FRAME_GROUP_ENDED)
+        to_channel(owner, f);
+}
+
+/* The jail closes it when it exits, which is awaited anyway. */
+static void on_control_end(void *owner, const struct err *e)
+{
+    if (e->kind)
+        fail(owner, e->kind, e->msg);
+}
+
+static const struct link_ops pipe_ops = {on_pipe_frame, on_pipe_end};
+static const struct link_ops control_ops = {on_control_frame, on_control_end};
+
+/* ---- channels ---- */
+
+uint32_t sandbox_open_channel(struct sandbox *s, const struct channel_ops *ops, void *owner)
+{
+    struct channel *c = calloc(1, sizeof *c);
+
+    if (!c)
+        abort();
+    *c = (struct channel){s->channels, ++s->last_channel, ops, owner};
+    s->channels = c;
+    return c->id;
+}
+
+void sandbox_close_channel(struct sandbox *s, uint32_t channel)
+{
+    for (struct channel **at = &s->channels; *at; at = &(*at)->next)
+        if ((*at)->id == channel) {
+            struct channel *c = *at;
+            *at = c->next;
+            free(c);
+            return;
+        }
+}
+
+void sandbox_send(struct sandbox *s, enum frame_type type, uint32_t channel, uint8_t stream,
+                  const void *payload, size_t size)
+{
+    if (s->pipe)
+        link_send(s->pipe, type, channel, stream, payload, size);
+}
+
+void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel)
+{
+    if (s->control)
+        link_send(s->control, type, channel, 0, NULL, 0);
+}
+
+struct event_base *sandbox_base(const struct sandbox *s)
+{
+    return s->base;
+}
+
+/* ---- the beginning ---- */
+
+static int send_plan(struct sandbox *s, const json_t *plan, struct err *e)
+{
+    autofree char *text = json_dumps(plan, JSON_COMPACT);
+
+    if (!text || strlen(text) > FRAME_MAX)
+        return err_set(e, ERR_LIMIT, "the sandbox plan is too long");
+    link_send(s->control, FRAME_PLAN, 0, 0, text, strlen(text));
+    return 0;
+}
+
+static void send_hello(struct sandbox *s)
+{
+    autobuf struct buf b;
+
+    buf_init(&b, 16);
+    message_pack_hello(&b);
+    link_send(s->pipe, FRAME_HELLO, 0, 0, b.data, b.size);
+}
+
+struct sandbox *sandbox_start(struct event_base *base, const json_t *plan,
+                              const struct sandbox_ops *ops, void *owner, struct err *e)
+{
+    struct sandbox *s = calloc(1, sizeof *s);
+    struct native   native;
+
+    if (!s)
+        abort();
+    s->base = base;
+    s->ops = ops;
+    s->owner = owner;
+    if (native_start(&native, &s->jail, base, on_jail_exit, s, e) < 0) {
+        free(s);
+        return NULL;
+    }
+    later_init(&s->later, base, step, s);
+    deadline_init(&s->deadline, base, on_deadline, s);
+    deadline_set(&s->deadline, START_MS);
+    s->pipe =
+        link_new(base, native.from_init_fd, native.to_init_fd, PEER_INIT | PEER_JAIL, &pipe_ops, s);
+    s->control = link_new(base, native.control_fd, native.control_fd, PEER_JAIL, &control_ops, s);
+    send_hello(s);
+    if (send_plan(s, plan, e) < 0)
+        fail(s, e->kind, e->msg);
+    return s;
+}
+
+void sandbox_stop(struct sandbox *s)
+{
+    s->stop_wanted = true;
+    later_ask(&s->later);
+}

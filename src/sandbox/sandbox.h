@@ -1,0 +1,42 @@
+/* sandbox - one live sandbox, seen from the server: a jail process, a pipe to init, a control
+ * socket.
+ *
+ * What is open inside (a process, a file on its way in) is a channel; its object registers here and
+ * gets the frames of its number. The sandbox frees itself after `done`, which is called exactly
+ * once: after sandbox_stop, or by itself when it is lost. By then its jail has been waited for, so
+ * nothing of it is left on the machine. */
+#pragma once
+
+#include <event2/event.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "pipe/frame.h"
+
+struct sandbox;
+
+struct sandbox_ops {
+    /* ERR_NONE after sandbox_stop; else why it ended: a step that failed, a lost init. */
+    void (*done)(void *owner, const struct err *e);
+};
+
+/* The plan is sent to the jail and not kept. Frames may be sent at once: they wait in the pipe. */
+struct sandbox *sandbox_start(struct event_base *base, const json_t *plan,
+                              const struct sandbox_ops *ops, void *owner, struct err *e);
+void            sandbox_stop(struct sandbox *s); /* idempotent; done still comes */
+
+struct channel_ops {
+    void (*frame)(void               *owner,
+                  const struct frame *f);           /* from init, and group-ended from the jail */
+    void (*lost)(void *owner, const struct err *e); /* the sandbox ended first; called once */
+};
+
+/* Numbers are never used twice. Closing inside one of the ops is fine. */
+uint32_t sandbox_open_channel(struct sandbox *s, const struct channel_ops *ops, void *owner);
+void     sandbox_close_channel(struct sandbox *s, uint32_t channel);
+
+void sandbox_send(struct sandbox *s, enum frame_type type, uint32_t channel, uint8_t stream,
+                  const void *payload, size_t size); /* to init */
+void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel);
+
+struct event_base *sandbox_base(const struct sandbox *s);
