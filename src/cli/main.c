@@ -1,6 +1,8 @@
 /* jerboa - the command line: finds the verb and leaves the rest to it. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "cli/verb.h"
@@ -58,10 +60,21 @@ static bool wants_help(int argc, char **argv)
     return argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0);
 }
 
+/* A closed standard descriptor must not become one of ours. */
+static void open_standard_fds(void)
+{
+    int fd;
+
+    while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= 2)
+        ;
+    close(fd);
+}
+
 int main(int argc, char **argv)
 {
     const struct verb *v;
 
+    open_standard_fds();
     if (argc < 2) {
         fprintf(stderr, "jerboa: no verb: see jerboa --help\n");
         return EXIT_USAGE;

@@ -1,35 +1,21 @@
 /* jerboa run - one script in a fresh sandbox, in the foreground: streams through, exit status out.
- *
- * One `session` holds everything: the sandbox, the run in it, and the three standard streams. It
- * ends when the run is over, the sandbox is gone, and what the script printed has left us. Credit
- * goes back to the sandbox only for bytes that were really written, so a reader that stops stops
- * the script. */
-#include <event2/event.h>
-#include <fcntl.h>
-#include <signal.h>
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/fd.h"
-#include "base/log.h"
 #include "base/options.h"
-#include "base/str.h"
 #include "cli/script.h"
+#include "cli/session.h"
 #include "cli/verb.h"
 #include "engine/native.h"
-#include "loop/later.h"
-#include "loop/stream.h"
-#include "sandbox/run.h"
-#include "sandbox/sandbox.h"
 #include "store/runtime.h"
 
 enum {
     EXIT_JERBOA = 125, /* Jerboa failed, bad usage and missing file included */
     DEFAULT_FDS = 1024,
-    STDIN_BUFFER = 1 << 16,
     ENV_MAX = OPTION_LIST_MAX + 16,
 };
 
@@ -88,20 +74,6 @@ static const char details[] =
     "(--memory: JERBOA_MEMORY). Sizes: 64k, 512m, 1g. Times: 250ms, 30s, 5m, 1h.\n\n"
     "Exit status: the script's own; 128+n when signal n killed it; 137 out of memory; 124 at the\n"
     "timeout; 125 when Jerboa failed, bad usage included.\n";
-
-struct session {
-    struct event_base        *base;
-    const struct run_options *options;
-    struct sandbox           *sandbox;
-    struct run               *run;
-    struct run_result         result;
-    struct stream            *in, *out[STREAM_COUNT];
-    struct later              later;
-    struct event             *signals[3];
-    bool                      run_done, sandbox_done, out_broken[STREAM_COUNT];
-    int                       signal_seen;
-    struct err                sandbox_err;
-};
 
 /* ---- from options to a plan ---- */
 
@@ -201,182 +173,12 @@ static void compose_env(const struct run_options *o, const char *const *base, co
     ret[n] = NULL;
 }
 
-/* ---- the session: facts ---- */
-
-static void on_output(void *owner, uint8_t stream, const uint8_t *bytes, size_t size)
-{
-    struct session *s = owner;
-
-    if (s->out_broken[stream])
-        process_consumed(run_process(s->run), stream, size); /* nobody wants it */
-    else if (stream_write(s->out[stream], bytes, size) < 0)
-        abort(); /* the queue is larger than the window */
-}
-
-static void consumed(struct session *s, uint8_t stream, size_t bytes)
-{
-    if (s->run && run_process(s->run))
-        process_consumed(run_process(s->run), stream, bytes);
-    later_ask(&s->later);
-}
-
-static void on_stdout_left(void *owner, size_t bytes)
-{
-    consumed(owner, STREAM_OUT, bytes);
-}
-
-static void on_stderr_left(void *owner, size_t bytes)
-{
-    consumed(owner, STREAM_ERR, bytes);
-}
-
-/* As a program in a pipeline would: its reader is gone, so it ends. */
-static void on_stdout_broken(void *owner, int sys)
-{
-    struct session *s = owner;
-
-    (void)sys;
-    s->out_broken[STREAM_OUT] = true;
-    if (s->run)
-        run_cancel(s->run);
-    later_ask(&s->later);
-}
-
-static void on_stderr_broken(void *owner, int sys)
-{
-    struct session *s = owner;
-
-    (void)sys;
-    s->out_broken[STREAM_ERR] = true;
-    later_ask(&s->later);
-}
-
-static void on_no_input(void *owner, struct buf *in, bool ended)
-{
-    (void)owner;
-    (void)ended;
-    buf_drop(in, in->size);
-}
-
-static void on_stdin(void *owner, struct buf *in, bool ended)
-{
-    struct session *s = owner;
-    struct process *p = s->run ? run_process(s->run) : NULL;
-
-    if (!p)
-        return; /* offered again when it runs: see on_stdin_room */
-    size_t room = process_stdin_room(p), n = in->size < room ? in->size : room;
-    process_write_stdin(p, in->data, n);
-    buf_drop(in, n);
-    if (ended && in->size == 0)
-        process_end_stdin(p);
-}
-
-static void on_stdin_room(void *owner)
-{
-    struct session *s = owner;
-
-    if (s->in)
-        stream_offer(s->in);
-}
-
-static void on_run_done(void *owner, const struct run_result *r)
-{
-    struct session *s = owner;
-
-    s->run = NULL;
-    s->run_done = true;
-    s->result = *r;
-    if (!s->sandbox_done)
-        sandbox_stop(s->sandbox);
-}
-
-static void on_sandbox_done(void *owner, const struct err *e)
-{
-    struct session *s = owner;
-
-    s->sandbox_done = true;
-    s->sandbox_err = *e;
-    later_ask(&s->later);
-}
-
-/* The first one is the script's to handle; the second ends it. */
-static void on_signal(evutil_socket_t number, short what, void *arg)
-{
-    struct session *s = arg;
-    struct process *p = s->run ? run_process(s->run) : NULL;
-
-    (void)what;
-    if (p && !s->signal_seen)
-        process_signal(p, (int)number);
-    else if (s->run)
-        run_cancel(s->run);
-    s->signal_seen = (int)number;
-}
-
-static bool has_left(const struct session *s, uint8_t stream)
-{
-    return s->out_broken[stream] || stream_queued(s->out[stream]) == 0;
-}
-
-static void step(void *owner)
-{
-    struct session *s = owner;
-
-    if (s->run_done && s->sandbox_done && has_left(s, STREAM_OUT) && has_left(s, STREAM_ERR))
-        event_base_loopbreak(s->base);
-}
-
-/* ---- the session: beginning and end ---- */
-
-static const struct stream_ops  stdin_ops = {.input = on_stdin};
-static const struct stream_ops  stdout_ops = {on_no_input, on_stdout_left, on_stdout_broken};
-static const struct stream_ops  stderr_ops = {on_no_input, on_stderr_left, on_stderr_broken};
-static const struct run_ops     run_ops = {on_output, on_stdin_room, on_run_done};
-static const struct sandbox_ops sandbox_ops = {on_sandbox_done};
-
-static void open_streams(struct session *s, bool wants_stdin)
-{
-    int in_fd = wants_stdin ? stream_reopen(0, O_RDONLY) : -1;
-
-    if (in_fd >= 0)
-        s->in = stream_new(s->base, in_fd, -1, STDIN_BUFFER, 0, &stdin_ops, s);
-    s->out[STREAM_OUT] = stream_new(s->base, -1, stream_reopen(1, O_WRONLY), 0,
-                                    2 * WINDOW_FROM_INIT, &stdout_ops, s);
-    s->out[STREAM_ERR] = stream_new(s->base, -1, stream_reopen(2, O_WRONLY), 0,
-                                    2 * WINDOW_FROM_INIT, &stderr_ops, s);
-}
-
-static void watch_signals(struct session *s)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-
-    signal(SIGPIPE, SIG_IGN);
-    for (size_t i = 0; i < 3; i++) {
-        s->signals[i] = evsignal_new(s->base, numbers[i], on_signal, s);
-        evsignal_add(s->signals[i], NULL);
-    }
-}
-
-static void session_done(struct session *s)
-{
-    stream_free(s->in);
-    stream_free(s->out[STREAM_OUT]);
-    stream_free(s->out[STREAM_ERR]);
-    for (size_t i = 0; i < 3; i++)
-        if (s->signals[i])
-            event_free(s->signals[i]);
-    later_done(&s->later);
-    event_base_free(s->base);
-}
-
 /* Why it ended, when that is not the script's own doing. */
-static void tell_verdict(const struct run_options *o, const struct run_result *r,
-                         const struct err *sandbox_err)
+static void tell_verdict(const struct run_options *o, const struct run_result *r)
 {
     switch (r->verdict) {
     case VERDICT_SANDBOX_LOST:
-        fprintf(stderr, "jerboa: %s\n", sandbox_err->kind ? sandbox_err->msg : r->err.msg);
+        fprintf(stderr, "jerboa: %s\n", r->err.msg);
         break;
     case VERDICT_TIMEOUT:
         fprintf(stderr, "jerboa: timeout: killed after %lld ms (--timeout)\n",
@@ -409,41 +211,6 @@ static void print_stats(const struct run_result *r)
         "verdict %s, wall %lld ms, cpu %lld ms, peak memory %.1f MiB (largest process %.1f MiB)\n",
         verdict_name(r->verdict), (long long)r->wall_ms, (long long)(r->cpu_us / 1000),
         (double)r->peak_bytes / mib, (double)r->max_rss_bytes / mib);
-}
-
-static int exit_status(const struct session *s)
-{
-    if (s->out_broken[STREAM_OUT])
-        return 128 + SIGPIPE;
-    if (s->result.verdict == VERDICT_CANCELLED && s->signal_seen)
-        return 128 + s->signal_seen;
-    return verdict_exit_status(s->result.verdict, &s->result.facts);
-}
-
-static int run_session(const struct run_options *o, const json_t *plan, const struct run_spec *spec,
-                       bool wants_stdin, struct err *e)
-{
-    struct session s = {.options = o, .base = event_base_new()};
-    int            status;
-
-    if (!s.base)
-        return err_set(e, ERR_INTERNAL, "no event loop");
-    later_init(&s.later, s.base, step, &s);
-    s.sandbox = sandbox_start(s.base, plan, &sandbox_ops, &s, e);
-    if (!s.sandbox) {
-        session_done(&s);
-        return -1;
-    }
-    watch_signals(&s);
-    open_streams(&s, wants_stdin);
-    s.run = run_start(s.sandbox, spec, &run_ops, &s);
-    event_base_dispatch(s.base);
-    tell_verdict(o, &s.result, &s.sandbox_err);
-    if (o->stats)
-        print_stats(&s.result);
-    status = exit_status(&s);
-    session_done(&s);
-    return status;
 }
 
 /* ---- the verb ---- */
@@ -481,13 +248,15 @@ static int run_script(struct run_options *o, const struct script *script, int ar
               {"/workspace/package.json", (const uint8_t *)package, strlen(package)},
               {script->path, (const uint8_t *)script->code, script->size},
     };
-    struct run_spec spec = {.files = files,
-                            .n_files = script->code ? 2 : 1,
-                            .argv = args,
-                            .env = env,
-                            .cwd = "/workspace",
-                            .has_stdin = !script->took_stdin,
-                            .timeout_ms = o->timeout_ms};
+    struct run_spec   spec = {.files = files,
+                              .n_files = script->code ? 2 : 1,
+                              .argv = args,
+                              .env = env,
+                              .cwd = "/workspace",
+                              .has_stdin = !script->took_stdin,
+                              .timeout_ms = o->timeout_ms};
+    struct run_result result;
+    int               status;
 
     if (!plan)
         return -1;
@@ -503,7 +272,11 @@ static int run_script(struct run_options *o, const struct script *script, int ar
                 native_environment(strcmp(o->network, "host") == 0 ? NATIVE_NETWORK_HOST
                                                                    : NATIVE_NETWORK_NONE),
                 env);
-    return run_session(o, plan, &spec, spec.has_stdin, e);
+    TRY(session_run(plan, &spec, &result, &status, e));
+    tell_verdict(o, &result);
+    if (o->stats)
+        print_stats(&result);
+    return status;
 }
 
 static int run_verb(struct run_options *o, int argc, char **argv, struct err *e)

@@ -1,0 +1,230 @@
+/* Theory of operation. The loop moves bytes between three pairs: our stdin and the program's, its
+ * outputs and ours. Credit goes back to the sandbox only for bytes that were really written, so a
+ * reader that stops stops the script, and nothing piles up here. Callbacks record facts; `step`
+ * ends the loop when all of them are in. */
+#include "cli/session.h"
+
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "loop/later.h"
+#include "loop/stream.h"
+#include "sandbox/sandbox.h"
+
+enum { STDIN_BUFFER = 1 << 16 };
+
+struct session {
+    struct event_base *base;
+    struct sandbox    *sandbox;
+    struct run        *run;
+    struct run_result  result;
+    struct stream     *in, *out[STREAM_COUNT];
+    struct later       later;
+    struct event      *signals[3];
+    bool               run_done, sandbox_done, out_broken[STREAM_COUNT];
+    int                signal_seen;
+};
+
+/* ---- facts ---- */
+
+static void on_output(void *owner, uint8_t stream, const uint8_t *bytes, size_t size)
+{
+    struct session *s = owner;
+
+    if (s->out_broken[stream])
+        process_consumed(run_process(s->run), stream, size); /* nobody wants it */
+    else if (stream_write(s->out[stream], bytes, size) < 0)
+        abort(); /* the queue is larger than the window */
+}
+
+static void consumed(struct session *s, uint8_t stream, size_t bytes)
+{
+    if (s->run && run_process(s->run))
+        process_consumed(run_process(s->run), stream, bytes);
+    later_ask(&s->later);
+}
+
+static void on_stdout_left(void *owner, size_t bytes)
+{
+    consumed(owner, STREAM_OUT, bytes);
+}
+
+static void on_stderr_left(void *owner, size_t bytes)
+{
+    consumed(owner, STREAM_ERR, bytes);
+}
+
+/* As a program in a pipeline would: its reader is gone, so it ends. */
+static void on_stdout_broken(void *owner, int sys)
+{
+    struct session *s = owner;
+
+    (void)sys;
+    s->out_broken[STREAM_OUT] = true;
+    if (s->run)
+        run_cancel(s->run);
+    later_ask(&s->later);
+}
+
+static void on_stderr_broken(void *owner, int sys)
+{
+    struct session *s = owner;
+
+    (void)sys;
+    s->out_broken[STREAM_ERR] = true;
+    later_ask(&s->later);
+}
+
+static void on_no_input(void *owner, struct buf *in, bool ended)
+{
+    (void)owner;
+    (void)ended;
+    buf_drop(in, in->size);
+}
+
+static void on_stdin(void *owner, struct buf *in, bool ended)
+{
+    struct session *s = owner;
+    struct process *p = s->run ? run_process(s->run) : NULL;
+
+    if (!p)
+        return; /* offered again when it runs: see on_stdin_room */
+    size_t room = process_stdin_room(p), n = in->size < room ? in->size : room;
+    process_write_stdin(p, in->data, n);
+    buf_drop(in, n);
+    if (ended && in->size == 0)
+        process_end_stdin(p);
+}
+
+static void on_stdin_room(void *owner)
+{
+    struct session *s = owner;
+
+    if (s->in)
+        stream_offer(s->in);
+}
+
+static void on_run_done(void *owner, const struct run_result *r)
+{
+    struct session *s = owner;
+
+    s->run = NULL;
+    s->run_done = true;
+    s->result = *r;
+    if (!s->sandbox_done)
+        sandbox_stop(s->sandbox);
+}
+
+static void on_sandbox_done(void *owner, const struct err *e)
+{
+    struct session *s = owner;
+
+    s->sandbox_done = true;
+    if (e->kind)
+        s->result.err = *e; /* it knows better than the run why both ended */
+    later_ask(&s->later);
+}
+
+/* The first one is the script's to handle; the second ends it. */
+static void on_signal(evutil_socket_t number, short what, void *arg)
+{
+    struct session *s = arg;
+    struct process *p = s->run ? run_process(s->run) : NULL;
+
+    (void)what;
+    if (p && !s->signal_seen)
+        process_signal(p, (int)number);
+    else if (s->run)
+        run_cancel(s->run);
+    s->signal_seen = (int)number;
+}
+
+static bool has_left(const struct session *s, uint8_t stream)
+{
+    return s->out_broken[stream] || stream_queued(s->out[stream]) == 0;
+}
+
+static void step(void *owner)
+{
+    struct session *s = owner;
+
+    if (s->run_done && s->sandbox_done && has_left(s, STREAM_OUT) && has_left(s, STREAM_ERR))
+        event_base_loopbreak(s->base);
+}
+
+/* ---- beginning and end ---- */
+
+static const struct stream_ops  stdin_ops = {.input = on_stdin};
+static const struct stream_ops  stdout_ops = {on_no_input, on_stdout_left, on_stdout_broken};
+static const struct stream_ops  stderr_ops = {on_no_input, on_stderr_left, on_stderr_broken};
+static const struct run_ops     run_ops = {on_output, on_stdin_room, on_run_done};
+static const struct sandbox_ops sandbox_ops = {on_sandbox_done};
+
+static void open_streams(struct session *s, bool wants_stdin)
+{
+    int in_fd = wants_stdin ? stream_reopen(0, O_RDONLY) : -1;
+
+    if (in_fd >= 0)
+        s->in = stream_new(s->base, in_fd, -1, STDIN_BUFFER, 0, &stdin_ops, s);
+    s->out[STREAM_OUT] = stream_new(s->base, -1, stream_reopen(1, O_WRONLY), 0,
+                                    2 * WINDOW_FROM_INIT, &stdout_ops, s);
+    s->out[STREAM_ERR] = stream_new(s->base, -1, stream_reopen(2, O_WRONLY), 0,
+                                    2 * WINDOW_FROM_INIT, &stderr_ops, s);
+}
+
+static void watch_signals(struct session *s)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+
+    signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < 3; i++) {
+        s->signals[i] = evsignal_new(s->base, numbers[i], on_signal, s);
+        evsignal_add(s->signals[i], NULL);
+    }
+}
+
+static void session_done(struct session *s)
+{
+    stream_free(s->in);
+    stream_free(s->out[STREAM_OUT]);
+    stream_free(s->out[STREAM_ERR]);
+    for (size_t i = 0; i < 3; i++)
+        if (s->signals[i])
+            event_free(s->signals[i]);
+    later_done(&s->later);
+    event_base_free(s->base);
+}
+
+static int exit_status(const struct session *s)
+{
+    if (s->out_broken[STREAM_OUT])
+        return 128 + SIGPIPE;
+    if (s->result.verdict == VERDICT_CANCELLED && s->signal_seen)
+        return 128 + s->signal_seen;
+    return verdict_exit_status(s->result.verdict, &s->result.facts);
+}
+
+int session_run(const json_t *plan, const struct run_spec *spec, struct run_result *ret,
+                int *ret_status, struct err *e)
+{
+    struct session s = {.base = event_base_new()};
+
+    if (!s.base)
+        return err_set(e, ERR_INTERNAL, "no event loop");
+    later_init(&s.later, s.base, step, &s);
+    s.sandbox = sandbox_start(s.base, plan, &sandbox_ops, &s, e);
+    if (!s.sandbox) {
+        session_done(&s);
+        return -1;
+    }
+    watch_signals(&s);
+    open_streams(&s, spec->has_stdin);
+    s.run = run_start(s.sandbox, spec, &run_ops, &s);
+    event_base_dispatch(s.base);
+    *ret = s.result;
+    *ret_status = exit_status(&s);
+    session_done(&s);
+    return 0;
+}
