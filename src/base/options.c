@@ -57,7 +57,7 @@ static void env_name(const struct option *o, char *ret, size_t size)
 {
     snprintf(ret, size, "JERBOA_%s", o->name);
     for (char *p = ret; *p; p++)
-        *p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
+        *p = (char)(*p == '-' ? '_' : toupper((unsigned char)*p));
 }
 
 static int store_lines(const struct option *o, const char *lines, void *target, struct err *e)

@@ -13,6 +13,17 @@ bool str_starts(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+int str_copy(char *ret, size_t size, const char *text)
+{
+    size_t n = strlen(text);
+
+    *ret = '\0';
+    if (n >= size)
+        return -1;
+    memcpy(ret, text, n + 1);
+    return 0;
+}
+
 char *str_format(const char *fmt, ...)
 {
     char   *text;

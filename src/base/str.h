@@ -8,6 +8,7 @@
 #include "base/err.h"
 
 bool  str_starts(const char *s, const char *prefix);
+int   str_copy(char *ret, size_t size, const char *text); /* -1: too long, and *ret is "" */
 char *str_format(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* caller frees */
 
 /* The word of the list (ended by NULL) that is nearest to `word`, or NULL when none is near enough

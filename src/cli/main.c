@@ -87,6 +87,10 @@ int main(int argc, char **argv)
         printf("jerboa %s\n", JERBOA_VERSION);
         return 0;
     }
+    if (strcmp(argv[1], "man") == 0) {
+        man_print(verbs);
+        return 0;
+    }
     v = find(argv[1]);
     if (!v)
         return unknown_verb(argv[1]);

@@ -13,7 +13,7 @@
 #include "loop/stream.h"
 #include "sandbox/sandbox.h"
 
-enum { STDIN_BUFFER = 1 << 16 };
+enum { STDIN_BUFFER = 1 << 16, OUT_QUEUE = 2 * WINDOW_FROM_INIT };
 
 struct session {
     struct event_base *base;
@@ -168,10 +168,10 @@ static void open_streams(struct session *s, bool wants_stdin)
 
     if (in_fd >= 0)
         s->in = stream_new(s->base, in_fd, -1, STDIN_BUFFER, 0, &stdin_ops, s);
-    s->out[STREAM_OUT] = stream_new(s->base, -1, stream_reopen(1, O_WRONLY), 0,
-                                    2 * WINDOW_FROM_INIT, &stdout_ops, s);
-    s->out[STREAM_ERR] = stream_new(s->base, -1, stream_reopen(2, O_WRONLY), 0,
-                                    2 * WINDOW_FROM_INIT, &stderr_ops, s);
+    s->out[STREAM_OUT] =
+        stream_new(s->base, -1, stream_reopen(1, O_WRONLY), 0, OUT_QUEUE, &stdout_ops, s);
+    s->out[STREAM_ERR] =
+        stream_new(s->base, -1, stream_reopen(2, O_WRONLY), 0, OUT_QUEUE, &stderr_ops, s);
 }
 
 static void watch_signals(struct session *s)

@@ -14,4 +14,6 @@ struct verb {
 
 extern const struct verb verb_run, verb_pull;
 
+void man_print(const struct verb *const *verbs); /* list ended by NULL */
+
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/program.h"
 #include "base/str.h"
 
 #define RUNTIME "/opt/node"
@@ -237,7 +238,8 @@ static void add_user_dirs(json_t *entries, const struct native_spec *spec)
 
 json_t *native_plan(const struct native_spec *spec, struct err *e)
 {
-    autofree char *init = child_find_program("jerboa-init", e);
+    autofree char *init = program_find("jerboa-init", e);
+    json_int_t     init_memory = spec->disk_bytes + INIT_MEMORY;
     json_t        *entries, *plan;
 
     if (!init)
@@ -254,8 +256,7 @@ json_t *native_plan(const struct native_spec *spec, struct err *e)
     add_rows(entries, masks);
     plan = json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT, "hostNetwork",
                      spec->network == NATIVE_NETWORK_HOST, "memoryBytes",
-                     (json_int_t)spec->memory_bytes, "initMemoryBytes",
-                     (json_int_t)(spec->disk_bytes + INIT_MEMORY), "cpusMilli",
+                     (json_int_t)spec->memory_bytes, "initMemoryBytes", init_memory, "cpusMilli",
                      (json_int_t)spec->cpus_milli, "pids", (json_int_t)spec->pids, "fds",
                      (json_int_t)spec->fds, "entries", entries);
     if (!plan)
@@ -282,7 +283,7 @@ const char *const *native_environment(enum native_network network)
 int native_start(struct native *ret, struct child *jail, struct event_base *base,
                  void (*exited)(void *owner, int status), void *owner, struct err *e)
 {
-    autofree char *path = child_find_program("jerboa-jail", e);
+    autofree char *path = program_find("jerboa-jail", e);
     autofd int     in_read = -1, in_write = -1, out_read = -1, out_write = -1, ours = -1, its = -1;
     int            ends[2];
     const char    *argv[] = {"jerboa-jail", NULL};
@@ -308,7 +309,7 @@ int native_start(struct native *ret, struct child *jail, struct event_base *base
 
 int native_print_steps(struct err *e)
 {
-    autofree char *path = child_find_program("jerboa-jail", e);
+    autofree char *path = program_find("jerboa-jail", e);
     const char    *argv[] = {"jerboa-jail", "steps", NULL};
     char          *env[] = {NULL};
     pid_t          pid;

@@ -103,9 +103,9 @@ static int add_hierarchy(const char *root, const char *point, const char *own)
     for (int i = 0; i < found.n; i++)
         if (strcmp(found.paths[i], path) == 0)
             return i;
-    if (found.n == CGROUP_HIERARCHIES_MAX)
+    if (found.n == CGROUP_HIERARCHIES_MAX ||
+        str_copy(found.paths[found.n], sizeof found.paths[0], path) < 0)
         return -1;
-    strcpy(found.paths[found.n], path);
     return found.n++;
 }
 

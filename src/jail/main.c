@@ -23,7 +23,7 @@
 #include "jail/report.h"
 #include "jail/steps.h"
 
-enum { CONTROL_FD = 3, RUNS_MAX = 1 << 20 };
+enum { CONTROL_FD = 3, CONTROL_MAX = 2 * (FRAME_HEADER + FRAME_MAX) };
 
 /* ---- groups for runs ---- */
 
@@ -165,7 +165,7 @@ static int jail_main(void)
     int                r;
 
     signal(SIGPIPE, SIG_IGN);
-    buf_init(&b, 2 * (FRAME_HEADER + FRAME_MAX));
+    buf_init(&b, CONTROL_MAX);
     jail_init(&j);
     r = start(&j, &b, &document, &e);
     if (r < 0)

@@ -1,18 +1,13 @@
 #include "loop/child.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/str.h"
-#include "config.h"
 
 static void on_exit_event(evutil_socket_t fd, short what, void *arg)
 {
@@ -87,27 +82,4 @@ void child_done(struct child *c)
     c->event = NULL;
     if (c->pid_fd > 0)
         fd_close(&c->pid_fd);
-}
-
-char *child_find_program(const char *name, struct err *e)
-{
-    char    self[PATH_MAX], *slash;
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    char   *path;
-
-    if (n > 0) {
-        self[n] = '\0';
-        slash = strrchr(self, '/');
-        path = str_format("%.*s/%s", (int)(slash - self), self, name);
-        if (access(path, X_OK) == 0)
-            return path;
-        free(path);
-    }
-    path = str_format("%s/%s", JERBOA_LIBEXEC, name);
-    if (access(path, X_OK) == 0)
-        return path;
-    free(path);
-    err_set(e, ERR_UNAVAILABLE, "%s is neither beside jerboa nor in %s: install Jerboa again", name,
-            JERBOA_LIBEXEC);
-    return NULL;
 }

@@ -28,7 +28,3 @@ int child_start(struct child *c, struct event_base *base, const char *path, cons
                 struct err *e);
 void child_kill(struct child *c); /* SIGKILL; exited still comes */
 void child_done(struct child *c);
-
-/* Where a program of ours is: beside this one, else in PREFIX/libexec/jerboa. The caller frees it;
- * NULL when it is in neither. */
-char *child_find_program(const char *name, struct err *e);

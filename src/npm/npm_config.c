@@ -100,9 +100,8 @@ static int look_up(const char *key, char *ret, size_t size, struct err *e)
 
     *ret = '\0';
     if (value && *value) {
-        if (strlen(value) >= size)
+        if (str_copy(ret, size, value) < 0)
             return err_set(e, ERR_LIMIT, "npm_config_%s is longer than %zu bytes", key, size - 1);
-        strcpy(ret, value);
         return 0;
     }
     if (home && snprintf(path, sizeof path, "%s/.npmrc", home) < (int)sizeof path)
@@ -131,7 +130,7 @@ static int load_registry(char *ret, size_t size, struct err *e)
     if (!is_url(ret)) /* not quoted: it may hold a password */
         return err_set(e, ERR_INVALID, "the configured npm registry is no http or https URL");
     if (ret[strlen(ret) - 1] != '/')
-        strcat(ret, "/");
+        str_copy(ret + strlen(ret), 2, "/");
     return 0;
 }
 
@@ -144,8 +143,8 @@ int npm_config_load(struct npm_config *ret, struct err *e)
     TRY(look_up("cafile", ret->cafile, sizeof ret->cafile, e));
     for (size_t i = 0; i < 2 && !*ret->cafile; i++) {
         const char *file = getenv(variables[i]);
-        if (file && strlen(file) < sizeof ret->cafile)
-            strcpy(ret->cafile, file);
+        if (file)
+            str_copy(ret->cafile, sizeof ret->cafile, file);
     }
     return 0;
 }

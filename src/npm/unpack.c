@@ -43,7 +43,7 @@ static int refuse(struct archive_entry *entry, enum err_kind kind, const char *w
     size_t      n = 0;
 
     for (; name && name[n] && n < sizeof shown - 1; n++)
-        shown[n] = name[n] >= ' ' && name[n] <= '~' ? name[n] : '?';
+        shown[n] = (char)(name[n] >= ' ' && name[n] <= '~' ? name[n] : '?');
     shown[n] = '\0';
     return err_set(e, kind, "refused to unpack \"%s\": %s", shown, why);
 }

@@ -54,6 +54,5 @@ int host_find(struct runtime *ret, struct err *e)
              capture.output + 1);
     if (strip_bin(node) < 0)
         return err_set(e, ERR_NOT_FOUND, "%.100s stands in no bin directory", node);
-    strcpy(ret->dir, node);
-    return 0;
+    return str_copy(ret->dir, sizeof ret->dir, node);
 }

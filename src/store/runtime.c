@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/fd.h"
+#include "base/program.h"
 #include "base/str.h"
-#include "config.h"
 #include "npm/semver.h"
 #include "store/capture.h"
 #include "store/host.h"
@@ -51,7 +51,7 @@ static void find_newest(DIR *dir, const char *range, char ret[RUNTIME_VERSION_MA
             continue;
         if (*ret && semver_parse(ret, &best) == 0 && semver_compare(&v, &best) <= 0)
             continue;
-        strcpy(ret, version);
+        str_copy(ret, RUNTIME_VERSION_MAX, version);
     }
 }
 
@@ -74,38 +74,20 @@ int runtime_find(const char *image, struct runtime *ret, struct err *e)
         return err_set(e, ERR_NOT_FOUND, "no runtime for %.80s is in the store", image);
     TRY(runtime_name(version, name, e));
     *ret = (struct runtime){0};
-    strcpy(ret->version, version);
+    str_copy(ret->version, sizeof ret->version, version);
     snprintf(ret->dir, sizeof ret->dir, "%s/%s", path, name);
-    return 0;
-}
-
-/* Beside our own file, as in a build directory, else where it is installed. */
-static int find_fetch(char ret[PATH_MAX], struct err *e)
-{
-    ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
-    char   *slash;
-
-    ret[n < 0 ? 0 : n] = '\0';
-    slash = strrchr(ret, '/');
-    if (slash && (size_t)(slash - ret) + sizeof "/jerboa-fetch" <= PATH_MAX) {
-        strcpy(slash, "/jerboa-fetch");
-        if (access(ret, X_OK) == 0)
-            return 0;
-    }
-    snprintf(ret, PATH_MAX, "%s", JERBOA_LIBEXEC "/jerboa-fetch");
-    if (access(ret, X_OK) < 0)
-        return err_sys(e, "%s", ret);
     return 0;
 }
 
 /* Fetches; what went wrong is in the error, ERR_UNAVAILABLE when the registry is out of reach. */
 static int fetch(const char *image, struct err *e)
 {
-    char              program[PATH_MAX];
+    autofree char    *program = program_find("jerboa-fetch", e);
     const char *const argv[] = {"jerboa-fetch", "--answer", "runtime", image, NULL};
     struct capture    answer;
 
-    TRY(find_fetch(program, e));
+    if (!program)
+        return -1;
     TRY(capture_run(program, argv, -1, &answer, e));
     if (answer.status == 0)
         return 0;
