@@ -23,7 +23,7 @@ int err_sys(struct err *e, const char *fmt, ...)
 {
     int     saved = errno;
     va_list ap;
-    char    what[sizeof e->msg];
+    char    what[ERR_MSG_MAX];
 
     if (!e)
         return -1;
@@ -38,7 +38,7 @@ int err_sys(struct err *e, const char *fmt, ...)
 int err_wrap(struct err *e, const char *fmt, ...)
 {
     va_list ap;
-    char    what[sizeof e->msg], whole[sizeof what + sizeof e->msg + 2];
+    char    what[ERR_MSG_MAX], whole[2 * ERR_MSG_MAX + 2];
 
     if (!e)
         return -1;

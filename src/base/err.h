@@ -17,10 +17,12 @@ enum err_kind {
     ERR_INTERNAL,
 };
 
+enum { ERR_MSG_MAX = 240 };
+
 struct err {
     enum err_kind kind;
-    int           sys;      /* errno behind it, or 0 */
-    char          msg[240]; /* one sentence */
+    int           sys;              /* errno behind it, or 0 */
+    char          msg[ERR_MSG_MAX]; /* one sentence */
 };
 
 int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)

@@ -72,9 +72,9 @@ static void begin_end(struct sandbox *s)
 
 static void finish(struct sandbox *s)
 {
-    struct err e = s->stop_wanted ? (struct err){0} : s->err;
-
-    s->ops->done(s->owner, &e);
+    if (s->stop_wanted)
+        s->err = (struct err){0};
+    s->ops->done(s->owner, &s->err);
     child_done(&s->jail);
     deadline_done(&s->deadline);
     later_done(&s->later);
