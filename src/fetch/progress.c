@@ -1,6 +1,7 @@
 #include "fetch/progress.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { MB = 1000000 };
@@ -19,6 +20,16 @@ static void say_once(const struct progress *p, int64_t total_bytes)
         dprintf(2, "fetching %s %s\n", p->name, p->version);
 }
 
+static void draw_bar(const struct progress *p, int percent, int64_t bytes, int64_t total_bytes)
+{
+    static const char full[] = "##############################",
+                      empty[] = "..............................";
+    int n = percent * (int)strlen(full) / 100;
+
+    dprintf(2, "\r\033[Kfetching %s %s [%.*s%s] %3d%% %.0f of %.0f MB", p->name, p->version, n,
+            full, empty + n, percent, (double)bytes / MB, (double)total_bytes / MB);
+}
+
 void progress_update(void *progress, int64_t bytes, int64_t total_bytes)
 {
     struct progress *p = progress;
@@ -33,8 +44,7 @@ void progress_update(void *progress, int64_t bytes, int64_t total_bytes)
         return;
     }
     p->shown = percent;
-    dprintf(2, "\r\033[Kfetching %s %s  %3d%%  %.0f of %.0f MB", p->name, p->version, percent,
-            (double)bytes / MB, (double)total_bytes / MB);
+    draw_bar(p, percent, bytes, total_bytes);
 }
 
 void progress_end(struct progress *p)
