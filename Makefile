@@ -8,10 +8,10 @@ SUITES  ?= unit fuzz docs integration
 WERROR  := $(if $(CI),true,false)
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 STAMP    = .packages.stamp
-meson    = meson setup -Dprefix=$(PREFIX) -Dwerror=$(WERROR) -Dregistry="$$(tools/registry)"
+meson    = meson setup -Dwerror=$(WERROR) -Dregistry="$$(tools/registry)"
 
 all: $(BUILD)/build.ninja ## build everything into build/
-	@ninja -C $(BUILD) --quiet
+	@ninja -C $(BUILD) -n | grep -q 'no work' || ninja -C $(BUILD)
 
 run: all ## run examples/hello.js in a sandbox
 	@$(BUILD)/jerboa run examples/hello.js
@@ -20,7 +20,7 @@ test: all ## everything a newcomer should see pass, in under ten minutes
 	@tools/test $(BUILD) $(SUITES)
 
 test-full: $(ASAN)/build.ninja ## sanitizers, linters, fuzzers with coverage
-	@ninja -C $(ASAN) --quiet
+	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
 	@tools/test $(ASAN) unit fuzz integration
 	@tools/lint
 	@tools/fuzz 10
@@ -34,7 +34,9 @@ fuzz: $(STAMP) ## fuzz each target for TIME seconds
 format: $(STAMP) ## lay the sources out as .clang-format says
 	@clang-format -i $$(git ls-files '*.c' '*.h')
 
-install: all ## install below PREFIX
+install: $(BUILD)/build.ninja ## install below PREFIX
+	@meson configure $(BUILD) -Dprefix="$(abspath $(PREFIX))" # the programs look for each other there
+	@ninja -C $(BUILD) --quiet
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet --no-rebuild
 
 clean: ## remove what was built; the store in ~/.cache/jerboa stays
