@@ -65,7 +65,7 @@ static size_t distance(const char *a, const char *b)
 const char *str_nearest(const char *word, const char *const *list)
 {
     const char *nearest = NULL;
-    size_t      best = strlen(word) / 2 + 1; /* more than half rewritten is another word */
+    size_t      best = (strlen(word) + 1) / 2 + 1; /* more than half rewritten is another word */
 
     for (; *list; list++) {
         size_t d = distance(word, *list);

@@ -115,6 +115,7 @@ static void on_run_done(void *owner, const struct run_result *r)
     s->result = *r;
     if (!s->sandbox_done)
         sandbox_stop(s->sandbox);
+    later_ask(&s->later); /* a sandbox whose jail died was done first */
 }
 
 static void on_sandbox_done(void *owner, const struct err *e)

@@ -160,6 +160,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 
 void stream_offer(struct stream *s)
 {
+    s->end_told = false; /* the owner may not have been ready for the end either */
     later_ask(&s->offer);
 }
 

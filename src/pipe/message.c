@@ -232,6 +232,10 @@ int message_unpack_exited(const struct frame *f, struct message_exited *ret, str
     ret->cpu_us = get_u64(&r);
     ret->max_rss_bytes = get_u64(&r);
     ret->disk_full = get_bool(&r);
+    bool by_exit = ret->code >= 0 && ret->code <= 255 && ret->signal == 0;
+    bool by_signal = ret->code == -1 && ret->signal >= 1 && ret->signal <= 64;
+    if (!by_exit && !by_signal)
+        r.bad = true;
     return finish(&r, f, e);
 }
 
@@ -248,6 +252,19 @@ int message_unpack_error(const struct frame *f, struct message_error *ret, struc
     ret->sys = (int32_t)get_u32(&r);
     ret->text = get_string(&r);
     return finish(&r, f, e);
+}
+
+void message_take_error(const struct frame *f, struct err *ret)
+{
+    struct message_error m;
+
+    if (message_unpack_error(f, &m, ret) < 0)
+        return;
+    err_set(ret, ERR_UNAVAILABLE, "%s", m.text);
+    ret->sys = m.sys;
+    for (char *p = ret->msg; *p; p++)
+        if (*p < ' ' || *p > '~')
+            *p = '?';
 }
 
 int message_pack_group_ended(struct buf *b, const struct message_group_ended *m)

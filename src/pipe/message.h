@@ -62,6 +62,10 @@ int message_unpack_exited(const struct frame *f, struct message_exited *ret, str
 int message_pack_error(struct buf *b, const struct message_error *m);
 int message_unpack_error(const struct frame *f, struct message_error *ret, struct err *e);
 
+/* ERROR as an error of ours. Its text may come from a hostile init: whatever a terminal would obey
+ * (C0, DEL, and all beyond ASCII, for U+009B is an escape too) is taken out. */
+void message_take_error(const struct frame *f, struct err *ret);
+
 int message_pack_group_ended(struct buf *b, const struct message_group_ended *m);
 int message_unpack_group_ended(const struct frame *f, struct message_group_ended *ret,
                                struct err *e);

@@ -2,12 +2,16 @@
 
 #include <stdlib.h>
 
+#include "loop/deadline.h"
 #include "loop/later.h"
+
+enum { END_MS = 5000 }; /* for init to tell the exit and the ends, once everything was killed */
 
 struct process {
     struct sandbox           *sandbox; /* NULL once it is lost */
     uint32_t                  id;
     struct later              later;
+    struct deadline           deadline;
     const struct process_ops *ops;
     void                     *owner;
     struct process_result     result;
@@ -16,7 +20,8 @@ struct process {
     uint32_t                  consumed[STREAM_COUNT]; /* of those, not told to init yet */
 
     /* facts */
-    bool exited, failed, kill_wanted, kill_sent, group_ended, stdin_ended;
+    bool started, exited, failed, kill_wanted, kill_sent, group_ended, stdin_ended;
+    bool progress; /* bytes came or left since the deadline was set */
     bool ended[STREAM_COUNT];
 };
 
@@ -36,6 +41,7 @@ static void step(void *owner)
 
     if ((p->exited || p->failed || p->kill_wanted) && !p->kill_sent) {
         p->kill_sent = true;
+        deadline_set(&p->deadline, END_MS);
         if (p->sandbox)
             sandbox_send_jail(p->sandbox, FRAME_GROUP_END, p->id);
     }
@@ -44,6 +50,7 @@ static void step(void *owner)
     p->ops->done(p->owner, &p->result);
     if (p->sandbox)
         sandbox_close_channel(p->sandbox, p->id);
+    deadline_done(&p->deadline);
     later_done(&p->later);
     free(p);
 }
@@ -56,6 +63,21 @@ static void fail(struct process *p, enum err_kind kind, const char *sentence)
     later_ask(&p->later);
 }
 
+/* Everything in it is dead, so init has only to say so. What it cannot send for want of credit is
+ * not its fault: then our own reader is slow, and there is time. */
+static void on_deadline(void *owner)
+{
+    struct process *p = owner;
+    bool            may_send = !p->exited;
+
+    for (uint8_t i = STREAM_OUT; i <= STREAM_ERR; i++)
+        may_send |= !p->ended[i] && p->received[i] < WINDOW_FROM_INIT;
+    if (may_send && !p->progress)
+        fail(p, ERR_TIMEOUT, "the sandbox does not tell how its program ended");
+    p->progress = false;
+    deadline_set(&p->deadline, END_MS);
+}
+
 /* ---- frames: what a hostile init could send is checked here, once ---- */
 
 static void on_data(struct process *p, const struct frame *f)
@@ -66,6 +88,7 @@ static void on_data(struct process *p, const struct frame *f)
         return;
     }
     p->received[f->stream] += (uint32_t)f->size;
+    p->progress = true;
     p->ops->output(p->owner, f->stream, f->payload, f->size);
 }
 
@@ -107,14 +130,11 @@ static void on_exited(struct process *p, const struct frame *f)
 
 static void on_error(struct process *p, const struct frame *f)
 {
-    struct message_error m;
-    struct err           e = {0};
+    struct err e = {0};
 
-    if (message_unpack_error(f, &m, &e) < 0)
-        fail(p, ERR_INVALID, e.msg);
-    else
-        fail(p, ERR_UNAVAILABLE, m.text);
-    p->result.err.sys = e.kind ? 0 : m.sys;
+    message_take_error(f, &e);
+    fail(p, e.kind, e.msg);
+    p->result.err.sys = e.sys;
 }
 
 static void on_group_ended(struct process *p, const struct frame *f)
@@ -133,7 +153,11 @@ static void on_frame(void *owner, const struct frame *f)
 
     switch (f->type) {
     case FRAME_STARTED:
-        p->ops->started(p->owner);
+        if (p->started)
+            fail(p, ERR_INVALID, "the sandbox told a start twice");
+        else
+            p->ops->started(p->owner);
+        p->started = true;
         break;
     case FRAME_DATA:
         on_data(p, f);
@@ -189,6 +213,7 @@ struct process *process_start(struct sandbox *s, struct message_spawn *m,
         return NULL;
     }
     later_init(&p->later, sandbox_base(s), step, p);
+    deadline_init(&p->deadline, sandbox_base(s), on_deadline, p);
     sandbox_send_jail(s, FRAME_GROUP_MAKE, p->id);
     sandbox_send(s, FRAME_SPAWN, p->id, 0, b.data, b.size);
     return p;
@@ -239,6 +264,7 @@ void process_consumed(struct process *p, uint8_t stream, size_t bytes)
     enum { WORTH_A_FRAME = WINDOW_FROM_INIT / 4 };
 
     p->consumed[stream] += (uint32_t)bytes;
+    p->progress = true;
     if (p->consumed[stream] < WORTH_A_FRAME || !p->sandbox)
         return;
     p->received[stream] -= p->consumed[stream];

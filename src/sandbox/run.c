@@ -8,6 +8,8 @@
 #include "loop/later.h"
 #include "sandbox/upload.h"
 
+enum { START_MS = 30000 }; /* from the first file to the program's start */
+
 enum run_state { RUN_FILES, RUN_SPAWN, RUN_WAIT, RUN_DONE };
 
 /* V8's last words before it aborts; they may come in two pieces. */
@@ -24,6 +26,7 @@ struct run {
     struct process        *process;
     struct deadline        deadline;
     struct later           later;
+    bool                   started;
     int64_t                started_ms;
     char                   stderr_tail[sizeof heap_words];
     struct run_result      result;
@@ -120,6 +123,8 @@ static void on_started(void *owner)
     struct run *r = owner;
 
     r->started_ms = now_ms();
+    r->started = true;
+    deadline_clear(&r->deadline);
     if (r->spec->timeout_ms > 0)
         deadline_set(&r->deadline, r->spec->timeout_ms);
     r->ops->stdin_room(r->owner);
@@ -172,7 +177,8 @@ static void on_done(void *owner, const struct process_result *p)
 
     r->process = NULL;
     r->waiting = false;
-    r->result.err = p->err;
+    if (!r->result.err.kind)
+        r->result.err = p->err;
     f->code = p->exited.code;
     f->signal = p->exited.signal;
     f->disk_full = p->exited.disk_full;
@@ -198,6 +204,12 @@ static void on_deadline(void *owner)
 {
     struct run *r = owner;
 
+    if (!r->started) { /* an init that does nothing: only its end ends it */
+        if (!r->result.err.kind)
+            err_set(&r->result.err, ERR_TIMEOUT, "the program did not start within 30 seconds");
+        sandbox_stop(r->sandbox);
+        return;
+    }
     r->result.facts.timed_out = true;
     if (r->process)
         process_kill(r->process);
@@ -228,6 +240,7 @@ struct run *run_start(struct sandbox *s, const struct run_spec *spec, const stru
         .sandbox = s, .spec = spec, .ops = ops, .owner = owner, .result.facts.code = -1};
     deadline_init(&r->deadline, sandbox_base(s), on_deadline, r);
     later_init(&r->later, sandbox_base(s), run_step, r);
+    deadline_set(&r->deadline, START_MS);
     later_ask(&r->later);
     return r;
 }

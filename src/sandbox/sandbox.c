@@ -85,7 +85,9 @@ static void step(void *owner)
 {
     struct sandbox *s = owner;
 
-    if ((s->stop_wanted || s->err.kind || s->jail_exited) && !s->ending)
+    if (s->jail_exited && !s->stop_wanted && !s->err.kind)
+        err_set(&s->err, ERR_UNAVAILABLE, "the sandbox's jail ended before its time");
+    if ((s->stop_wanted || s->err.kind) && !s->ending)
         begin_end(s);
     if (s->ending && s->jail_exited)
         finish(s);
@@ -119,24 +121,13 @@ static void on_deadline(void *owner)
         fail(s, ERR_TIMEOUT, "the sandbox did not start within 30 seconds");
 }
 
-/* The text may come from a hostile init: whatever a terminal would obey is taken out. */
 static void take_error(struct sandbox *s, const struct frame *f)
 {
-    struct message_error m;
-    struct err           e = {0};
-    char                 text[sizeof e.msg];
+    struct err e = {0};
 
-    if (message_unpack_error(f, &m, &e) < 0) {
-        fail(s, ERR_INVALID, e.msg);
-        return;
-    }
-    strncpy(text, m.text, sizeof text - 1);
-    text[sizeof text - 1] = '\0';
-    for (char *p = text; *p; p++)
-        if ((unsigned char)*p < ' ' || *p == 0x7f)
-            *p = '?';
-    fail(s, ERR_UNAVAILABLE, text);
-    s->err.sys = m.sys;
+    message_take_error(f, &e);
+    fail(s, e.kind, e.msg);
+    s->err.sys = e.sys;
 }
 
 static void to_channel(struct sandbox *s, const struct frame *f)

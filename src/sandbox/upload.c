@@ -53,18 +53,16 @@ static void step(void *owner)
 
 static void on_frame(void *owner, const struct frame *f)
 {
-    struct upload       *u = owner;
-    struct message_error m;
-    uint32_t             bytes;
+    struct upload *u = owner;
+    uint32_t       bytes;
 
     if (f->type == FRAME_CREDIT && message_unpack_u32(f, &bytes, &u->err) == 0 &&
         bytes <= WINDOW_TO_INIT - u->credit) {
         u->credit += bytes;
     } else if (f->type == FRAME_DONE && u->end_sent) {
         u->over = true;
-    } else if (f->type == FRAME_ERROR && message_unpack_error(f, &m, &u->err) == 0) {
-        err_set(&u->err, ERR_UNAVAILABLE, "%s", m.text);
-        u->err.sys = m.sys;
+    } else if (f->type == FRAME_ERROR) {
+        message_take_error(f, &u->err);
         u->over = true;
     } else {
         err_set(&u->err, ERR_INVALID, "the sandbox sent a frame that fits no file");

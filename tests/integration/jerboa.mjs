@@ -1,0 +1,176 @@
+// What the tests share: the real programs, a child with a time limit, and a look at what is left on the machine.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+export const root = path.resolve(import.meta.dirname, '../..');
+export const build = path.resolve(root, process.env.JERBOA_BUILD ?? 'build');
+export const jerboa = path.join(build, 'jerboa');
+export const limit = { timeout: 60_000 };
+
+/** Environment of a child: no option of whoever runs the tests; `mark` finds the sandbox's processes later. */
+export const mark = `JERBOA_TEST_MARK=${process.pid}-${randomBytes(6).toString('hex')}`;
+const options = /^JERBOA_(?!HOME$)|^(FILES_DIR|SANDBOX_MEMORY_LIMIT|SANDBOX_CPU_LIMIT|RUN_SCRIPT_TIMEOUT|NODE_OPTIONS|NODE_TEST_CONTEXT)$/;
+export function childEnv(more = {}) {
+  const own = Object.entries(process.env).filter(([name]) => !options.test(name));
+  return { ...Object.fromEntries(own), JERBOA_ENV: mark, ...more };
+}
+
+/** A directory that goes with the test (or, without one, with the process). */
+export function tempDir(t) {
+  const dir = fs.mkdtempSync(path.join(tmpdir(), 'jerboa-test-'));
+  const remove = () => fs.rmSync(dir, { recursive: true, force: true });
+  if (t) t.after(remove);
+  else process.on('exit', remove);
+  return dir;
+}
+
+export function writeFiles(dir, files) {
+  for (const [name, text] of Object.entries(files)) {
+    fs.mkdirSync(path.dirname(path.join(dir, name)), { recursive: true });
+    fs.writeFileSync(path.join(dir, name), text);
+  }
+  return dir;
+}
+
+/** Starts a program. `ended` is {status, signal, stdout, stderr}; over `seconds` it is killed, and the signal tells. */
+export function start(args, { program = jerboa, env, cwd, stdio = ['pipe', 'pipe', 'pipe'], input, seconds = 30, keep = true } = {}) {
+  const child = spawn(program, args, { env: childEnv(env), cwd, stdio });
+  const out = { stdout: [], stderr: [] };
+  for (const name of ['stdout', 'stderr'])
+    if (child[name] && keep) child[name].on('data', (piece) => out[name].push(piece));
+  child.stdin?.on('error', () => {}); // a script need not read what it is given
+  if (input !== undefined) child.stdin?.end(input);
+  const timer = setTimeout(() => child.kill('SIGKILL'), seconds * 1000);
+  child.text = (name) => Buffer.concat(out[name]).toString();
+  child.ended = once(child, 'close').then(([status, signal]) => {
+    clearTimeout(timer);
+    return { status, signal, bytes: Buffer.concat(out.stdout), stdout: child.text('stdout'), stderr: child.text('stderr') };
+  });
+  return child;
+}
+
+/** `jerboa run ARGS` to its end, without input unless some is given. */
+export const run = (args, more = {}) => start(['run', ...args], { input: '', ...more }).ended;
+
+/** A script that is a function: its source goes in, with its arguments as JSON. */
+export const code = (fn, ...args) => `await (${fn})(${args.map((a) => JSON.stringify(a)).join(', ')})`;
+export const runCode = (args, fn, ...more) => run([...args, '-e', code(fn, ...more)]);
+
+/** The script printed JSON, and all went well. */
+export function answer(result) {
+  assert.deepEqual({ status: result.status, signal: result.signal, stderr: result.stderr }, { status: 0, signal: null, stderr: '' });
+  return JSON.parse(result.stdout);
+}
+
+/** Jerboa itself refused: one sentence of its own, 125, nothing run. */
+export function assertRefused(result, sentence) {
+  assert.match(result.stderr, /^jerboa: [^\n]+\n$/);
+  assert.match(result.stderr, sentence);
+  assert.equal(result.stdout, '');
+  assert.deepEqual([result.status, result.signal], [125, null]);
+}
+
+/** Polls until `look` returns something true; fails with `what` (and what it last saw) after a while. */
+export async function until(look, what, seconds = 10) {
+  const end = performance.now() + seconds * 1000;
+  for (;;) {
+    const seen = await look();
+    if (seen) return seen;
+    if (performance.now() > end) assert.fail(typeof what === 'function' ? what() : what);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+export const printed = (child, text, stream = 'stdout') =>
+  until(() => child.text(stream).includes(text), () => `no '${text}' in: ${child.text(stream)}`);
+
+// ---- what is on the machine ----
+
+const read = (file) => { try { return fs.readFileSync(file, 'latin1'); } catch { return ''; } };
+const identity = (file) => { try { const s = fs.statSync(file); return `${s.dev}:${s.ino}`; } catch { return null; } };
+const list = (dir) => { try { return fs.readdirSync(dir); } catch { return []; } };
+
+/** The programs in a directory of their own, so that their processes can be told from everybody else's. */
+export function copyPrograms(dir, names = ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch']) {
+  for (const name of names) fs.copyFileSync(path.join(build, name), path.join(dir, name));
+  return path.join(dir, 'jerboa');
+}
+
+/** Processes that are ours: run from a program in `dir`, or with the mark in their environment. */
+export function processes(dir) {
+  const programs = new Map(dir ? list(dir).map((name) => [identity(path.join(dir, name)), name]) : []);
+  const found = [];
+  for (const pid of list('/proc').filter((name) => /^\d+$/.test(name) && +name !== process.pid)) {
+    const status = read(`/proc/${pid}/status`);
+    if (!status || /^State:\s+[ZX]/m.test(status)) continue;
+    const program = programs.get(identity(`/proc/${pid}/exe`));
+    // The whole variable: jerboa itself has the mark only inside JERBOA_ENV.
+    const inside = read(`/proc/${pid}/environ`).split('\0').includes(mark);
+    const field = (name) => new RegExp(`^${name}:\\s+(\\S+)`, 'm').exec(status)[1];
+    if (program || inside) found.push({ pid: +pid, uid: +field('Uid'), name: program ?? field('Name') });
+  }
+  return found;
+}
+
+/** This process's cgroups in the v1 hierarchies that sandboxes use. */
+function ownCgroups() {
+  const own = read('/proc/self/cgroup').trim().split('\n').map((line) => line.split(':'));
+  return read('/proc/self/mountinfo').split('\n').filter((line) => / - cgroup .*\b(memory|cpu|cpuacct|pids)\b/.test(line)).map((line) => {
+    const controllers = line.split(' ').at(-1).split(',');
+    return path.join(line.split(' ')[4], own.find(([, names]) => names.split(',').some((name) => controllers.includes(name)))?.[2] ?? '/');
+  });
+}
+
+/** From here on our sandboxes' cgroups stand below one of our own, so that nobody else's are taken for ours. */
+function enterCgroups() {
+  const made = [];
+  for (const parent of ownCgroups()) {
+    const dir = path.join(parent, `jerboa-test-${process.pid}`);
+    try {
+      fs.mkdirSync(dir);
+      made.push([parent, dir]);
+      fs.writeFileSync(path.join(dir, 'cgroup.procs'), '0');
+    } catch { /* not ours to write: then it is shared with whoever else runs sandboxes here */ }
+  }
+  const remove = (dir) => { // rmdir of a cgroup needs no empty directory, only no groups below
+    for (const entry of fs.readdirSync(dir, { withFileTypes: true })) if (entry.isDirectory()) remove(path.join(dir, entry.name));
+    fs.rmdirSync(dir);
+  };
+  process.on('exit', () => {
+    for (const [parent, dir] of made)
+      try { fs.writeFileSync(path.join(parent, 'cgroup.procs'), '0'); remove(dir); } catch (e) { console.error(e.message); }
+  });
+}
+enterCgroups();
+
+/** Cgroups of sandboxes whose slot nobody holds: a jail removes them before it lets its lock go. */
+export function deadCgroups() {
+  const ids = identity('/run/jerboa/ids')?.split(':')[1];
+  const held = new Set(read('/proc/locks').split('\n').map((line) => line.trim().split(/\s+/))
+    .filter((f) => f[5]?.split(':')[2] === ids).map((f) => f[6]));
+  return ownCgroups().map((dir) => path.join(dir, 'jerboa'))
+    .flatMap((dir) => list(dir).filter((name) => /^\d+$/.test(name) && !held.has(name)).map((name) => path.join(dir, name)));
+}
+
+const hostMounts = () => read('/proc/self/mountinfo').split('\n').map((line) => line.split(' ').slice(4).join(' ')).sort().join('\n');
+const mountsBefore = hostMounts();
+
+/** Everything of ours that is still there. Mounts of other namespaces live and die with the processes. */
+export const leftovers = (dir, ...places) => [
+  ...processes(dir).map((p) => `process ${p.pid} ${p.name}`),
+  ...deadCgroups(),
+  ...(hostMounts() === mountsBefore ? [] : ['mounts of the host changed']),
+  ...list('/run/jerboa').filter((name) => name !== 'ids').map((name) => `/run/jerboa/${name}`),
+  ...places.flatMap((place) => list(place).map((name) => path.join(place, name))),
+];
+
+/** Within a second nothing is left. */
+export async function assertGone(dir, ...places) {
+  let last;
+  await until(() => (last = leftovers(dir, ...places)).length === 0, () => `left behind: ${last.join(', ')}`, 1);
+}

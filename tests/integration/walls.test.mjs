@@ -1,0 +1,145 @@
+// A first look at the walls from inside: each probe says what it got, and each wall what it must have been.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { test } from 'node:test';
+import { answer, limit, root, run, runCode, tempDir } from './jerboa.mjs';
+
+/** Runs each attempt inside; the answer has its result, or the code of its error. */
+const probe = (args, attempts, ...more) => run([...args, '-e', `
+  import fs from 'node:fs'; import net from 'node:net'; import dgram from 'node:dgram'; import { spawnSync } from 'node:child_process';
+  const sh = (command) => { const r = spawnSync('sh', ['-c', command], { encoding: 'utf8' }); return r.status === 0 ? r.stdout.trim() : 'failed'; };
+  const results = {};
+  for (const [name, attempt] of Object.entries({ ${Object.entries(attempts).map(([name, text]) => `${JSON.stringify(name)}: () => ${text}`).join(',\n')} }))
+    try { results[name] = (await attempt()) ?? 'done'; } catch (e) { results[name] = e.code ?? e.message; }
+  console.log(JSON.stringify(results)); process.exit()`], ...more).then(answer);
+
+const all = (results, allowed) => {
+  for (const [name, result] of Object.entries(results)) assert.ok(allowed.includes(result), `${name}: ${JSON.stringify(result)}`);
+};
+
+test('files of the host cannot be named', limit, async (t) => {
+  const dir = tempDir(t);
+  fs.writeFileSync(path.join(dir, 'secret'), 'secret');
+  const below = path.join(dir, 'shown');
+  fs.mkdirSync(below);
+  fs.symlinkSync('../secret', path.join(below, 'link'));
+  fs.symlinkSync(path.join(dir, 'secret'), path.join(below, 'absolute'));
+  const read = (file) => `fs.readFileSync(${JSON.stringify(file)}, 'utf8')`;
+  const results = await probe(['--files', below], Object.fromEntries([
+    '/etc/shadow', '/etc/ssh/sshd_config', '/root/.bashrc', path.join(dir, 'secret'), import.meta.filename, '/workspace/files/../../secret',
+    '/workspace/files/link', '/workspace/files/absolute', '/../../../../etc/shadow', '/proc/1/root/etc/shadow', '/proc/1/environ', '/proc/1/maps', '/proc/1/mem',
+    '/proc/1/fd/0', '/proc/1/fd/1', '/proc/1/cwd/etc/shadow', '/proc/kcore', '/proc/sysrq-trigger', '/.jerboa/disk/workspace/index.js', '/var/log/dpkg.log',
+  ].map((file) => [file, read(file)])));
+  for (const [file, result] of Object.entries(results))
+    assert.ok(['ENOENT', 'EACCES', 'EPERM', 'ENOTDIR'].includes(result) || result === '', `${file}: ${JSON.stringify(result).slice(0, 80)}`);
+  const seen = await probe([], {
+    root: 'fs.readdirSync("/")', processes: 'fs.readdirSync("/proc").filter((n) => +n).length',
+    fd: 'fs.readlinkSync("/proc/1/fd/1")', exe: 'fs.readlinkSync("/proc/1/exe")',
+  });
+  const tops = ['.jerboa', 'bin', 'dev', 'etc', 'lib', 'lib32', 'lib64', 'libx32', 'opt', 'proc', 'root', 'sbin', 'sys', 'tmp', 'usr', 'var', 'workspace'];
+  assert.deepEqual(seen.root.filter((name) => !tops.includes(name)), []);
+  assert.equal(seen.processes, 2); // init and the script
+  assert.deepEqual([seen.fd, seen.exe], ['EACCES', 'EACCES']);
+});
+
+test('nothing can be written but the writable places', limit, async () => {
+  const attempt = (files, deed) => probe([], Object.fromEntries(files.map((file) => [file, deed(JSON.stringify(file))])));
+  const write = (file) => `fs.writeFileSync(${file}, '1', { flag: fs.existsSync(${file}) ? 'r+' : 'w' })`;
+  all(await attempt([
+    '/x', '/usr/x', '/usr/bin/x', '/etc/x', '/etc/passwd', '/opt/node/x', '/opt/node/bin/node', '/.jerboa/x', '/.jerboa/init',
+    '/sys/x', '/sys/fs/cgroup/memory.max', '/dev/x', '/bin/x', '/lib/x', '/var/x', '/proc/1/mem', '/proc/sysrq-trigger',
+    '/proc/sys/kernel/hostname', '/proc/sys/kernel/core_pattern', '/proc/sys/vm/drop_caches',
+  ], write), ['EROFS', 'EACCES', 'EPERM', 'ENOENT']);
+  all(await attempt(['/usr/bin/env', '/etc/passwd', '/.jerboa/init', '/opt/node/bin/node', '/dev/null'],
+    (file) => `fs.unlinkSync(${file})`), ['EROFS', 'EACCES', 'EPERM', 'EBUSY']);
+  all(await attempt(['/workspace/x', '/tmp/x', '/root/x', '/dev/shm/x', '/workspace/files/x', '/var/tmp/x'], write), ['done']);
+});
+
+test('no privileges, and no way back to them', limit, async () => {
+  const status = answer(await runCode([], async () => {
+    const fs = await import('node:fs');
+    console.log(JSON.stringify(Object.fromEntries(fs.readFileSync('/proc/self/status', 'utf8').trim().split('\n').map((line) => line.split(/:\s+/)))));
+  }));
+  for (const name of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb']) assert.match(status[name], /^0+$/, name);
+  assert.deepEqual([status.NoNewPrivs, status.Seccomp, status.Groups], ['1', '2', '']);
+  all(await probe([], {
+    mount: `sh('mount -t tmpfs none /tmp')`, bind: `sh('mount --bind /usr /tmp')`, umount: `sh('umount /proc')`, remount: `sh('mount -o remount,rw /usr')`,
+    unshare: `sh('unshare -U true')`, unshareMount: `sh('unshare -Urm true')`, nsenter: `sh('nsenter -t 1 -m true')`, chroot: `sh('chroot / true')`, hostname: `sh('hostname other')`,
+    chown: `sh('touch /tmp/f && chown 1 /tmp/f')`, mknod: `sh('mknod /tmp/d c 1 3')`, swap: `sh('swapoff -a && false')`, date: `sh('date -s 2001-01-01')`, priority: `sh('nice -n -5 true 2>&1 | grep -q . || echo went')`,
+    suid: `sh('cp /bin/sh /tmp/s && chmod 4755 /tmp/s')`, su: `sh('su nobody -s /bin/sh -c true')`, dmesg: `sh('dmesg')`,
+  }), ['failed', '']);
+  const ids = await probe([], { setuid: 'process.setuid(65534)', setgid: 'process.setgid(65534)', groups: 'process.setgroups([1])' });
+  all(ids, ['EPERM', 'ENOSYS', 'EINVAL']);
+});
+
+test('a setuid file of the user means nothing inside', { ...limit, skip: process.getuid() !== 0 && 'needs root to make one' }, async (t) => {
+  const dir = tempDir(t), file = path.join(dir, 'id');
+  fs.copyFileSync('/usr/bin/id', file);
+  fs.chownSync(dir, 1000, 1000);
+  fs.chmodSync(file, 0o4755); // root's
+  for (const option of ['--files', '--dir']) {
+    const { id } = await probe([option, dir], { id: `sh('/workspace/${option.slice(2)}/id -u; grep CapEff /proc/self/status')` });
+    assert.match(id, /^0\nCapEff:\s+0+$/);
+  }
+});
+
+test('init cannot be killed, stopped, traced or fed', limit, async () => {
+  const r = await runCode([], async () => {
+    const fs = await import('node:fs');
+    for (const signal of ['SIGKILL', 'SIGSTOP', 'SIGTERM', 'SIGSEGV', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'SIGCHLD', 'SIGPIPE']) process.kill(1, signal);
+    const { spawnSync } = await import('node:child_process');
+    for (const file of ['/proc/1/fd/1', '/proc/1/mem']) try { fs.openSync(file, 'w'); console.log('opened', file); } catch (e) { if (e.code !== 'EACCES') console.log(file, e.code); }
+    console.log(spawnSync('echo', ['still here'], { encoding: 'utf8' }).stdout.trim());
+  });
+  assert.deepEqual([r.stdout, r.stderr, r.status], ['still here\n', '', 0]);
+});
+
+test('open descriptors are the three streams', limit, async () => {
+  const { fds } = await probe([], { fds: `sh('ls -l /proc/self/fd')` });
+  const links = fds.split('\n').filter((line) => line.includes('->')).map((line) => line.replace(/.* (\d+ -> [^:[]*).*/, '$1'));
+  assert.deepEqual(links.filter((link) => !/^\d+ -> (pipe|socket|\/dev\/null)$/.test(link)).map((link) => link.split(' -> ')[1].replace(/\d+/, 'N')), ['/proc/N/fd']);
+  // of Node itself: what it was started with, before it opens its own
+  const own = await run(['-e', `import { readdirSync, readlinkSync } from 'node:fs'; for (const n of readdirSync('/proc/self/fd')) try { console.log(readlinkSync('/proc/self/fd/' + n)) } catch {}`]);
+  for (const link of own.stdout.trim().split('\n')) assert.match(link, /^(pipe:|socket:|anon_inode:|\/dev\/null$|\/proc\/)/);
+});
+
+test('no service of the host is reached', limit, async (t) => {
+  const tcp = createServer((socket) => socket.end('hello')).listen(0, '127.0.0.1');
+  const name = `\0jerboa-test-${process.pid}`;
+  const abstract = createServer((socket) => socket.end('hello')).listen(name);
+  t.after(() => { tcp.close(); abstract.close(); });
+  await Promise.all([once(tcp, 'listening'), once(abstract, 'listening')]);
+  const reach = (options) => `new Promise((resolve, reject) => net.connect(${JSON.stringify(options)}).on('connect', () => resolve('connected')).on('error', reject))`;
+  const { port } = tcp.address();
+  all(await probe([], {
+    loopback: reach({ host: '127.0.0.1', port }), any: reach({ host: '0.0.0.0', port }), v6: reach({ host: '::1', port }), public: reach({ host: '1.1.1.1', port: 443 }),
+    metadata: reach({ host: '169.254.169.254', port: 80 }), abstract: reach({ path: name }), docker: reach({ path: '/var/run/docker.sock' }), name: reach({ host: 'localhost', port }),
+    udp: `new Promise((resolve, reject) => { const s = dgram.createSocket('udp4').on('error', reject); s.send('x', 53, '1.1.1.1', (e) => e ? reject(e) : resolve('sent')) })`,
+  }), ['ECONNREFUSED', 'ENETUNREACH', 'EADDRNOTAVAIL', 'ENOENT', 'EACCES']);
+  const { interfaces } = await probe([], { interfaces: `fs.readdirSync('/proc/sys/net/ipv4/conf').join()` });
+  assert.deepEqual(interfaces.split(',').filter((n) => !['all', 'default', 'lo'].includes(n) && !/^(sit|tunl|gre|gretap|erspan|ip6tnl|ip6gre|ip_vti|ip6_vti)\d/.test(n)), []);
+});
+
+test('the host\'s names and numbers do not show', limit, async () => {
+  const seen = await probe([], { hostname: `sh('uname -n')`, environ: 'Object.keys(process.env).sort().join()', cgroup: `fs.readFileSync('/proc/self/cgroup', 'utf8')`, mounts: `fs.readFileSync('/proc/self/mountinfo', 'utf8')`, uids: `fs.readFileSync('/proc/self/uid_map', 'utf8').trim().split(/\\s+/)[0]` }, { env: { SECRET: 'of the host' } });
+  assert.equal(seen.hostname, 'sandbox');
+  assert.equal(seen.environ, 'HOME,JERBOA_TEST_MARK,LANG,PATH,USER');
+  assert.equal(seen.uids, '0');
+  assert.doesNotMatch(seen.cgroup, /process_api|user\.slice|docker/);
+  for (const line of seen.mounts.trim().split('\n')) assert.doesNotMatch(line.split(' ')[4], /jerboa\/disk|^\/(home|mnt|media|boot|run)\b/);
+});
+
+/** System calls that no script of ours makes, by a program of the test. */
+test('system calls that are walls', limit, async (t) => {
+  const dir = tempDir(t);
+  execFileSync('musl-gcc', ['-D_GNU_SOURCE', '-static', '-O1', '-o', path.join(dir, 'calls'), `${root}/tests/programs/calls.c`]);
+  const { out } = await probe(['--files', dir], { out: `sh('/workspace/files/calls')` });
+  const lines = out.split('\n').map((line) => /^(.*) (\d+)$/.exec(line));
+  assert.equal(lines.length, 35);
+  const EPERM = 1, ENOSYS = 38;
+  for (const [, name, errno] of lines) assert.ok([EPERM, ENOSYS].includes(+errno), `${name}: errno ${errno}`);
+});
