@@ -37,12 +37,14 @@ uint8_t *buf_reserve(struct buf *b, size_t size)
 
 int buf_add(struct buf *b, const void *data, size_t size)
 {
-    uint8_t *to = buf_reserve(b, size);
+    uint8_t *to;
 
+    if (size == 0)
+        return 0; /* an empty buffer has no place to point to */
+    to = buf_reserve(b, size);
     if (!to)
         return -1;
-    if (size > 0)
-        memcpy(to, data, size);
+    memcpy(to, data, size);
     b->size += size;
     return 0;
 }

@@ -54,6 +54,8 @@ int fd_read_text(int fd, size_t max, char **ret_text, size_t *ret_size, struct e
     size_t         used = 0, room = 4096;
     autofree char *text = malloc(room);
 
+    if (!text)
+        abort();
     for (;;) {
         if (used + 1 >= room) {
             room *= 2;

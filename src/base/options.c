@@ -65,6 +65,8 @@ static int store_lines(const struct option *o, const char *lines, void *target, 
     struct option_list *list = (void *)((char *)target + o->offset);
     char               *save = NULL;
 
+    free(list->owned); /* of the second name: our own wins */
+    list->n = 0;
     list->owned = strdup(lines);
     if (!list->owned)
         abort();

@@ -136,7 +136,8 @@ int str_parse_cpus(const char *text, int64_t *ret_milli, struct err *e)
 
     errno = 0;
     n = strtod(text, &end);
-    if (!isdigit((unsigned char)text[0]) || errno || *end || !(n >= 0.01 && n <= 1024))
+    if (!isdigit((unsigned char)text[0]) || text[strspn(text, "0123456789.")] || errno || *end ||
+        !(n >= 0.01 && n <= 1024))
         return err_set(e, ERR_INVALID,
                        "'%.60s' is not a number of processors such as 2 or 0.5 (at least 0.01)",
                        text);

@@ -223,8 +223,10 @@ static int file_open(const struct frame *f, struct err *e)
     if (!c->path || asprintf(&c->temp_path, "%s.jerboa-%u", m.path, f->channel) < 0)
         abort();
     c->file_fd = world_create_file(c->temp_path, m.mode, &failure);
-    if (c->file_fd < 0)
-        file_fail(c, &failure);
+    if (c->file_fd < 0) { /* what has its temporary name is not ours to remove */
+        outbox_send_error(c->id, &failure);
+        close_channel(c);
+    }
     return 0;
 }
 

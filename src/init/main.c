@@ -11,6 +11,7 @@
  *   stdin, a broken frame or a write error is simply an exit.
  * - It reaps every orphan. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -50,6 +51,7 @@ int main(void)
 
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return 1;
+    fcntl(3, F_SETFD, FD_CLOEXEC); /* else a program takes the cgroups of later runs from it */
     int signal_fd = watch_children();
     if (signal_fd < 0)
         return 1;

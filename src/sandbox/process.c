@@ -117,12 +117,14 @@ static void on_credit(struct process *p, const struct frame *f)
 
 static void on_exited(struct process *p, const struct frame *f)
 {
-    struct err e = {0};
+    struct message_exited m;
+    struct err            e = {0};
 
-    if (p->exited || message_unpack_exited(f, &p->result.exited, &e) < 0) {
+    if (p->exited || message_unpack_exited(f, &m, &e) < 0) {
         fail(p, ERR_INVALID, "the sandbox told an exit twice or wrongly");
         return;
     }
+    p->result.exited = m;
     p->exited = true;
     later_ask(&p->later);
     p->ops->exited(p->owner);
@@ -150,14 +152,16 @@ static void on_group_ended(struct process *p, const struct frame *f)
 static void on_frame(void *owner, const struct frame *f)
 {
     struct process *p = owner;
+    bool            begins = f->type == FRAME_STARTED || f->type == FRAME_ERROR;
 
+    if (f->type != FRAME_GROUP_ENDED && begins == p->started) { /* one of the two first, and once */
+        fail(p, ERR_INVALID, "the sandbox told a beginning twice or not at all");
+        return;
+    }
     switch (f->type) {
     case FRAME_STARTED:
-        if (p->started)
-            fail(p, ERR_INVALID, "the sandbox told a start twice");
-        else
-            p->ops->started(p->owner);
         p->started = true;
+        p->ops->started(p->owner);
         break;
     case FRAME_DATA:
         on_data(p, f);

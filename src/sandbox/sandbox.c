@@ -67,7 +67,6 @@ static void begin_end(struct sandbox *s)
     link_free(s->control);
     s->pipe = s->control = NULL;
     deadline_set(&s->deadline, END_MS);
-    tell_channels(s);
 }
 
 static void finish(struct sandbox *s)
@@ -89,6 +88,8 @@ static void step(void *owner)
         err_set(&s->err, ERR_UNAVAILABLE, "the sandbox's jail ended before its time");
     if ((s->stop_wanted || s->err.kind) && !s->ending)
         begin_end(s);
+    if (s->ending)
+        tell_channels(s); /* also those that somebody opened since */
     if (s->ending && s->jail_exited)
         finish(s);
 }
@@ -189,6 +190,8 @@ uint32_t sandbox_open_channel(struct sandbox *s, const struct channel_ops *ops, 
         abort();
     *c = (struct channel){s->channels, ++s->last_channel, ops, owner};
     s->channels = c;
+    if (s->ending)
+        later_ask(&s->later); /* it is lost already, and must hear so */
     return c->id;
 }
 

@@ -1,0 +1,289 @@
+/* fuzz-server - the server's end of a sandbox, fed with what a hostile init might send.
+ *
+ * Everything above the jail is real: sandbox, link, upload, process, run. native_start is replaced
+ * here (libsandbox.a's is then not linked): instead of a jail it hands back socketpairs, and a
+ * `struct child` without a process, whose exit this file tells. The jail is trusted; an honest one
+ * is played: it answers GROUP_END with GROUP_ENDED and exits when its control socket is closed.
+ *
+ * The first byte of an input says what the server's user does meanwhile (enum below); the rest are
+ * the bytes of init. One run is under way: two files, the second longer than the window, then a
+ * program that is given more stdin than its window.
+ *
+ * Asserted: however init behaves, the run and the sandbox end, each once; nothing stays on the
+ * loop; and what the server sends are frames that a server may send, DATA within the window. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "engine/native.h"
+#include "pipe/message.h"
+#include "sandbox/run.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum {
+    CANCEL = 1,    /* the run is cancelled in the middle */
+    STOP = 2,      /* the sandbox is stopped in the middle */
+    JAIL_DIES = 4, /* the jail is gone in the middle */
+    HOLD_BACK = 8, /* the reader of the output gives credit back only every other time */
+    AT_ONCE = 16,  /* init's bytes come as they fit, not a frame at a time */
+};
+
+enum { STDIN_SIZE = 3 * WINDOW_TO_INIT / 2, CHANNELS = 8 };
+
+/* One input's worth of everything. */
+static struct play {
+    struct event_base *base;
+    int                init_fd, control_fd; /* init's and the jail's ends */
+    struct buf         from_server, to_jail;
+    int64_t            window[CHANNELS]; /* bytes the server may still send */
+    void (*jail_exited)(void *owner, int status);
+    void           *jail_owner;
+    struct sandbox *sandbox;
+    struct run     *run;
+    unsigned        flags;
+    size_t          stdin_left, outputs;
+    int             runs_done, sandboxes_done;
+} play;
+
+/* ---- the jail and the receiving half of init ---- */
+
+int native_start(struct native *ret, struct child *jail, struct event_base *base,
+                 void (*exited)(void *owner, int status), void *owner, struct err *e)
+{
+    int pipe_ends[2], control_ends[2];
+
+    (void)base;
+    (void)e;
+    assert(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pipe_ends) == 0);
+    assert(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, control_ends) == 0);
+    play.init_fd = pipe_ends[1];
+    play.control_fd = control_ends[1];
+    play.jail_exited = exited;
+    play.jail_owner = owner;
+    *jail = (struct child){.pid_fd = -1};
+    *ret = (struct native){pipe_ends[0], fcntl(pipe_ends[0], F_DUPFD_CLOEXEC, 3), control_ends[0]};
+    return 0;
+}
+
+static void exit_jail(void)
+{
+    void (*exited)(void *owner, int status) = play.jail_exited;
+
+    play.jail_exited = NULL;
+    if (exited)
+        exited(play.jail_owner, 0);
+}
+
+static void answer_group_end(uint32_t channel)
+{
+    struct message_group_ended m = {.cpu_us = 1};
+    autobuf struct buf         payload, b;
+
+    buf_init(&payload, 64);
+    buf_init(&b, 128);
+    message_pack_group_ended(&payload, &m);
+    frame_add(&b, &(struct frame){FRAME_GROUP_ENDED, 0, channel, payload.data, payload.size});
+    fd_write_all(play.control_fd, b.data, b.size); /* the server may have closed it since */
+}
+
+static void heard_by_jail(const struct frame *f)
+{
+    if (f->type == FRAME_GROUP_END)
+        answer_group_end(f->channel);
+    else
+        assert(f->type == FRAME_PLAN || f->type == FRAME_GROUP_MAKE);
+}
+
+static void heard_by_init(const struct frame *f)
+{
+    assert(f->channel < CHANNELS);
+    if (f->type == FRAME_SPAWN || f->type == FRAME_WRITE_FILE)
+        play.window[f->channel] += WINDOW_TO_INIT;
+    if (f->type == FRAME_DATA) {
+        play.window[f->channel] -= (int64_t)f->size;
+        assert(f->stream == STREAM_IN && play.window[f->channel] >= 0);
+    }
+}
+
+/* Takes what the server sent; false when it closed its end. */
+static bool hear(int fd, struct buf *b, void (*heard)(const struct frame *f))
+{
+    struct frame f;
+    ssize_t      n;
+    long         parsed;
+
+    while ((n = read(fd, buf_reserve(b, 1 << 16), 1 << 16)) > 0) {
+        b->size += (size_t)n;
+        while ((parsed = frame_parse(b->data, b->size, PEER_SERVER, &f, NULL)) > 0) {
+            heard(&f);
+            buf_drop(b, (size_t)parsed);
+        }
+        assert(parsed == 0);
+    }
+    return n < 0;
+}
+
+static void turn(void)
+{
+    for (int i = 0; i < 3; i++) {
+        event_base_loop(play.base, EVLOOP_NONBLOCK);
+        if (play.sandboxes_done)
+            continue;
+        hear(play.init_fd, &play.from_server, heard_by_init);
+        if (!hear(play.control_fd, &play.to_jail, heard_by_jail))
+            exit_jail();
+    }
+}
+
+/* Credit that init gives is noted as it is sent, for heard_by_init; only what the server accepts
+ * counts, which is never more than the window. */
+static void note_credit(const uint8_t *data, size_t size)
+{
+    struct frame f;
+    uint32_t     bytes;
+    long         n;
+
+    for (; (n = frame_parse(data, size, PEER_INIT, &f, NULL)) > 0; data += n, size -= (size_t)n)
+        if (f.type == FRAME_CREDIT && f.channel < CHANNELS &&
+            message_unpack_u32(&f, &bytes, NULL) == 0 && bytes <= WINDOW_TO_INIT)
+            play.window[f.channel] += bytes;
+}
+
+/* ---- the user of the run ---- */
+
+static void on_output(void *owner, uint8_t stream, const uint8_t *bytes, size_t size)
+{
+    static volatile uint8_t sink;
+
+    (void)owner;
+    assert(size > 0 && stream != STREAM_IN);
+    sink = bytes[size - 1];
+    (void)sink;
+    if (!(play.flags & HOLD_BACK) || play.outputs++ % 2)
+        process_consumed(run_process(play.run), stream, size);
+}
+
+static void on_stdin_room(void *owner)
+{
+    static const uint8_t bytes[STDIN_SIZE];
+    struct process      *p = run_process(play.run);
+    size_t               room = process_stdin_room(p);
+
+    (void)owner;
+    if (room == SIZE_MAX || !play.stdin_left)
+        return;
+    if (room > play.stdin_left)
+        room = play.stdin_left;
+    process_write_stdin(p, bytes, room);
+    play.stdin_left -= room;
+    if (!play.stdin_left)
+        process_end_stdin(p);
+}
+
+static void on_run_done(void *owner, const struct run_result *r)
+{
+    int status = verdict_exit_status(r->verdict, &r->facts);
+
+    (void)owner;
+    assert(verdict_name(r->verdict) && status >= -1 && status <= 255);
+    play.run = NULL;
+    play.runs_done++;
+}
+
+static void on_sandbox_done(void *owner, const struct err *e)
+{
+    (void)owner;
+    (void)e;
+    play.sandbox = NULL;
+    play.sandboxes_done++;
+}
+
+static const struct sandbox_ops sandbox_ops = {on_sandbox_done};
+static const struct run_ops     run_ops = {on_output, on_stdin_room, on_run_done};
+
+static void set_the_scene(void)
+{
+    static const uint8_t         bytes[WINDOW_TO_INIT + 1000];
+    static const struct run_file files[] = {{"/a", bytes, 10}, {"/b", bytes, sizeof bytes}};
+    static const char           *argv[] = {"/p", NULL}, *env[] = {NULL};
+    static const struct run_spec spec = {
+        .files = files, .n_files = 2, .argv = argv, .env = env, .cwd = "/", .has_stdin = true};
+    autojson json_t *plan = json_object();
+
+    play.sandbox = sandbox_start(play.base, plan, &sandbox_ops, NULL, NULL);
+    play.run = run_start(play.sandbox, &spec, &run_ops, NULL);
+    turn();
+}
+
+static void interfere(void)
+{
+    if (play.flags & CANCEL && play.run)
+        run_cancel(play.run);
+    if (play.flags & STOP && play.sandbox)
+        sandbox_stop(play.sandbox);
+    if (play.flags & JAIL_DIES)
+        exit_jail();
+}
+
+static size_t piece_of(const uint8_t *data, size_t size)
+{
+    struct frame f;
+    long         n = frame_parse(data, size, PEER_INIT | PEER_JAIL, &f, NULL);
+
+    return n > 0 && !(play.flags & AT_ONCE) ? (size_t)n : size;
+}
+
+/* What init says; the interference comes between two pieces, past the middle. */
+static void send_bytes(const uint8_t *data, size_t size)
+{
+    bool   interfered = false;
+    size_t sent = 0;
+
+    while (sent < size && !play.sandboxes_done) {
+        ssize_t n = write(play.init_fd, data + sent, piece_of(data + sent, size - sent));
+
+        if (n < 0 && errno != EAGAIN)
+            return; /* the server has had enough of it */
+        sent += n > 0 ? (size_t)n : 0;
+        if (sent >= size / 2 && !interfered) {
+            interfered = true;
+            interfere();
+        }
+        turn();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct event_base *base;
+
+    if (size == 0)
+        return 0;
+    base = play.base ? play.base : event_base_new();
+    signal(SIGPIPE, SIG_IGN);
+    play = (struct play){.base = base, .flags = data[0], .stdin_left = STDIN_SIZE};
+    buf_init(&play.from_server, 4 << 20);
+    buf_init(&play.to_jail, 4 << 20);
+    data++, size--;
+    set_the_scene();
+    note_credit(data, size);
+    send_bytes(data, size);
+    turn();
+    shutdown(play.init_fd, SHUT_WR); /* init is gone, whatever it has not said */
+    for (int i = 0; i < 20 && !(play.runs_done && play.sandboxes_done); i++)
+        turn();
+    assert(play.runs_done == 1 && play.sandboxes_done == 1);
+    assert(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED) == 0);
+    close(play.init_fd);
+    close(play.control_fd);
+    buf_done(&play.from_server);
+    buf_done(&play.to_jail);
+    return 0;
+}

@@ -1,0 +1,229 @@
+/* seeds - writes the seeds that are made of frames: BUILD/fuzz/seeds fuzz/corpus
+ *
+ * Each is a short story in words, a word a frame, with its channel in front. Run it again when the
+ * grammar changes: old seeds would die at their first frame. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "pipe/message.h"
+
+#define GOOD_RUN                                                                                   \
+    "hello 1:credit-10 1:done 2:credit-64k 2:done 3:started 3:out 3:err 3:credit-64k 3:end-out "   \
+    "3:end-err 3:exited"
+
+static const struct seed {
+    const char *path, *story; /* +N: a byte of that value; cut: the last frame is cut short */
+} seeds[] = {
+    {"frame/hello", "hello"},
+    {"frame/spawn", "1:cat"},
+    {"frame/write-file", "1:file"},
+    {"frame/data-end-credit", "1:data 1:end 1:out 1:credit-out"},
+    {"frame/signal", "1:kill"},
+    {"frame/exited", "1:exited"},
+    {"frame/error", "1:error"},
+    {"frame/group-ended", "1:group-ended"},
+    {"frame/group-make-end", "1:group-make 1:group-end"},
+    {"frame/plan", "plan"},
+    {"frame/started-done", "1:started 1:done"},
+    {"frame/cut-short", "1:cat cut"},
+
+    {"init/hello-twice", "hello hello"},
+    {"init/no-hello", "1:cat"},
+    {"init/cat", "hello 1:cat 1:data 1:data 1:end"},
+    {"init/cat-past-its-window", "hello 1:wait 1:bulk 1:bulk 1:bulk 1:bulk"},
+    {"init/yes", "hello 1:yes 9:bulk 9:bulk 1:credit-out 1:credit-out"},
+    {"init/exits-at-once", "hello 1:exit 1:data 1:end 1:kill 1:cat"},
+    {"init/cannot-start", "hello 1:missing 1:data 1:end 1:cat"},
+    {"init/killed", "hello 1:wait 1:kill 1:data 1:kill"},
+    {"init/file", "hello 2:file 2:data 2:data 2:end 2:file 2:end"},
+    {"init/file-cannot-be-made", "hello 2:file-n 2:data 2:end"},
+    {"init/file-cannot-be-written", "hello 2:file-w 2:data 2:end"},
+    {"init/file-cannot-be-named", "hello 2:file-p 2:data 2:end"},
+    {"init/many", "hello 1:cat 2:yes 3:file 4:exit 5:wait 3:data 1:data 2:credit-out 3:end 1:end "
+                  "5:kill 3:file"},
+    {"init/same-number-twice", "hello 1:cat 1:cat"},
+    {"init/unknown-channel", "hello 9:data 9:end 9:kill"},
+    {"init/data-past-the-end", "hello 1:wait 1:bulk 1:end 1:data"},
+    {"init/plan-on-a-channel", "hello 1:cat 1:plan"},
+    {"init/cut-short", "hello 1:cat cut"},
+
+    {"server/good-run", "+0 " GOOD_RUN},
+    {"server/good-run-at-once", "+16 " GOOD_RUN},
+    {"server/cancelled", "+1 " GOOD_RUN},
+    {"server/stopped", "+2 " GOOD_RUN},
+    {"server/jail-dies", "+4 " GOOD_RUN},
+    {"server/reader-holds-back", "+8 " GOOD_RUN},
+    {"server/no-hello", "+0 1:done"},
+    {"server/hello-twice", "+0 hello hello"},
+    {"server/file-refused", "+0 hello 1:error"},
+    {"server/spawn-refused", "+0 hello 1:done 2:credit-64k 2:done 3:error"},
+    {"server/sandbox-error", "+0 hello error"},
+    {"server/exit-twice", "+0 hello 1:done 2:credit-64k 2:done 3:started 3:exited 3:exited"},
+    {"server/exit-by-no-signal",
+     "+0 hello 1:done 2:credit-64k 2:done 3:started 3:end-out 3:end-err "
+     "3:exited-wildly"},
+    {"server/output-past-its-end", "+0 hello 1:done 2:credit-64k 2:done 3:started 3:end-out 3:out"},
+    {"server/credit-too-much", "+0 hello 1:credit-64k 1:credit-64k"},
+    {"server/done-then-broken", "+16 hello 1:done 1:plan"},
+    {"server/done-then-hello", "+16 hello 1:done hello"},
+    {"server/started-twice", "+0 hello 1:done 2:credit-64k 2:done 3:started 3:started 3:out"},
+    {"server/nobody-reads-stdin",
+     "+0 hello 1:done 2:credit-64k 2:done 3:started 3:end 3:end-out 3:end-err 3:exited"},
+    {"server/cut-short", "+0 hello 1:done 2:credit-64k 2:done 3:started 3:out cut"},
+};
+
+/* ---- payloads ---- */
+
+static int spawn(struct buf *b, const char *program)
+{
+    const char          *argv[] = {program, "-u", NULL}, *env[] = {"A=1", NULL};
+    struct message_spawn m = {1, true, "/workspace", argv, env};
+
+    return message_pack_spawn(b, &m);
+}
+
+static int file(struct buf *b, const char *path)
+{
+    return message_pack_write_file(b, &(struct message_write_file){0644, path});
+}
+
+static int number(struct buf *b, const char *text)
+{
+    return message_pack_u32(b, (uint32_t)atoi(text));
+}
+
+static int bytes(struct buf *b, const char *text)
+{
+    return buf_printf(b, "%s", text);
+}
+
+static int bulk(struct buf *b, const char *text)
+{
+    return buf_printf(b, "%*s", 900, text);
+}
+
+static int exited(struct buf *b, const char *text)
+{
+    return message_pack_exited(b, &(struct message_exited){atoi(text), 0, 1000, 4096, false});
+}
+
+static int exited_wildly(struct buf *b, const char *text)
+{
+    (void)text;
+    return message_pack_exited(b, &(struct message_exited){-1, INT32_MAX, 0, 0, false});
+}
+
+static int error(struct buf *b, const char *text)
+{
+    return message_pack_error(b, &(struct message_error){2, text});
+}
+
+static int group_ended(struct buf *b, const char *text)
+{
+    (void)text;
+    return message_pack_group_ended(b, &(struct message_group_ended){1, 2, 3, 4});
+}
+
+static int hello(struct buf *b, const char *text)
+{
+    (void)text;
+    return message_pack_hello(b);
+}
+
+static const struct word {
+    const char     *name;
+    enum frame_type type;
+    uint8_t         stream;
+    int (*pack)(struct buf *b, const char *text);
+    const char *text;
+} words[] = {
+    {"hello", FRAME_HELLO, 0, hello, NULL},
+    {"cat", FRAME_SPAWN, 0, spawn, "/bin/cat"},
+    {"yes", FRAME_SPAWN, 0, spawn, "/bin/yes"},
+    {"exit", FRAME_SPAWN, 0, spawn, "/bin/x"},
+    {"wait", FRAME_SPAWN, 0, spawn, "/bin/wait"},
+    {"missing", FRAME_SPAWN, 0, spawn, "/bin/none"},
+    {"file", FRAME_WRITE_FILE, 0, file, "/workspace/a"},
+    {"file-n", FRAME_WRITE_FILE, 0, file, "/workspace/n"},
+    {"file-w", FRAME_WRITE_FILE, 0, file, "/workspace/w"},
+    {"file-p", FRAME_WRITE_FILE, 0, file, "/workspace/p"},
+    {"data", FRAME_DATA, STREAM_IN, bytes, "some text\n"},
+    {"bulk", FRAME_DATA, STREAM_IN, bulk, "."},
+    {"out", FRAME_DATA, STREAM_OUT, bytes, "some output\n"},
+    {"err", FRAME_DATA, STREAM_ERR, bytes, "JavaScript heap out of memory\n"},
+    {"end", FRAME_END, STREAM_IN, NULL, NULL},
+    {"end-out", FRAME_END, STREAM_OUT, NULL, NULL},
+    {"end-err", FRAME_END, STREAM_ERR, NULL, NULL},
+    {"credit-10", FRAME_CREDIT, STREAM_IN, number, "10"},
+    {"credit-64k", FRAME_CREDIT, STREAM_IN, number, "65536"},
+    {"credit-out", FRAME_CREDIT, STREAM_OUT, number, "4096"},
+    {"kill", FRAME_SIGNAL, 0, number, "9"},
+    {"started", FRAME_STARTED, 0, NULL, NULL},
+    {"done", FRAME_DONE, 0, NULL, NULL},
+    {"exited", FRAME_EXITED, 0, exited, "0"},
+    {"exited-wildly", FRAME_EXITED, 0, exited_wildly, NULL},
+    {"error", FRAME_ERROR, 0, error, "it cannot be done"},
+    {"plan", FRAME_PLAN, 0, bytes, "{}"},
+    {"group-make", FRAME_GROUP_MAKE, 0, NULL, NULL},
+    {"group-end", FRAME_GROUP_END, 0, NULL, NULL},
+    {"group-ended", FRAME_GROUP_ENDED, 0, group_ended, NULL},
+};
+
+static void add_frame(struct buf *b, uint32_t channel, const char *name)
+{
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const struct word *w = &words[i];
+        autobuf struct buf p;
+
+        if (strcmp(w->name, name) != 0)
+            continue;
+        buf_init(&p, 1000);
+        if ((w->pack && w->pack(&p, w->text) < 0) ||
+            frame_add(b, &(struct frame){w->type, w->stream, channel, p.data, p.size}) < 0)
+            abort();
+        return;
+    }
+    fprintf(stderr, "seeds: no word '%s'\n", name);
+    exit(1);
+}
+
+static void tell(struct buf *b, const char *story)
+{
+    autofree char *copy = strdup(story);
+    char          *save = NULL;
+
+    for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        char *colon = strchr(word, ':');
+
+        if (word[0] == '+')
+            buf_add(b, &(uint8_t){(uint8_t)atoi(word)}, 1);
+        else if (strcmp(word, "cut") == 0)
+            b->size -= 3;
+        else
+            add_frame(b, colon ? (uint32_t)atoi(word) : 0, colon ? colon + 1 : word);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2 || chdir(argv[1]) < 0) {
+        fprintf(stderr, "usage: seeds CORPUS\n");
+        return 2;
+    }
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
+        autofd int         fd = open(seeds[i].path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        autobuf struct buf b;
+
+        buf_init(&b, 1 << 16);
+        tell(&b, seeds[i].story);
+        if (fd < 0 || fd_write_all(fd, b.data, b.size) < 0) {
+            perror(seeds[i].path);
+            return 1;
+        }
+    }
+    return 0;
+}

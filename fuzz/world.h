@@ -1,0 +1,14 @@
+/* world - init's world for its fuzzer: nothing is started, no file of the host is touched.
+ *
+ * A program is three pipes and a row in a table; what it does is the first letter of the last part
+ * of argv[0]: `c`at copies its stdin to its stdout, `y`es writes while it can, `x` exits at once,
+ * `n` cannot be started, any other waits to be killed. A file is a memfd; one whose name begins
+ * with `n` cannot be made, with `w` not be written, with `p` not be given its name.
+ *
+ * The linker sends init's kill and wait4 here (--wrap): the processes exist in the table only. */
+#pragma once
+
+#include <stdbool.h>
+
+void world_turn(void);  /* every program does a little */
+void world_reset(void); /* all of them are gone */

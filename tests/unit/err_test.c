@@ -1,0 +1,99 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/err.h"
+
+static int fails(struct err *e)
+{
+    return err_set(e, ERR_NOT_FOUND, "no file '%s'", "x");
+}
+
+static int tries(struct err *e)
+{
+    TRY(fails(e));
+    return 0;
+}
+
+static void set_writes_kind_and_sentence(void **state)
+{
+    struct err e = {.sys = EIO};
+
+    (void)state;
+    assert_int_equal(err_set(&e, ERR_LIMIT, "%d of %s", 3, "them"), -1);
+    assert_int_equal(e.kind, ERR_LIMIT);
+    assert_int_equal(e.sys, 0);
+    assert_string_equal(e.msg, "3 of them");
+}
+
+static void sys_tells_errno(void **state)
+{
+    struct err e = {0};
+
+    (void)state;
+    errno = ENOENT;
+    assert_int_equal(err_sys(&e, "open %s", "/nowhere"), -1);
+    assert_int_equal(e.kind, ERR_INTERNAL);
+    assert_int_equal(e.sys, ENOENT);
+    assert_string_equal(e.msg, "open /nowhere: No such file or directory");
+}
+
+static void wrap_keeps_kind_and_errno(void **state)
+{
+    struct err e = {0};
+
+    (void)state;
+    assert_int_equal(tries(&e), -1);
+    e.sys = ENOENT;
+    assert_int_equal(err_wrap(&e, "line %d", 7), -1);
+    assert_int_equal(err_wrap(&e, "npmrc"), -1);
+    assert_int_equal(e.kind, ERR_NOT_FOUND);
+    assert_int_equal(e.sys, ENOENT);
+    assert_string_equal(e.msg, "npmrc: line 7: no file 'x'");
+}
+
+/* The reason of the system is the part that must survive a long name. */
+static void long_sentences_are_cut(void **state)
+{
+    struct err e = {0};
+    char       name[500];
+
+    (void)state;
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    err_set(&e, ERR_INVALID, "%s", name);
+    assert_int_equal(strlen(e.msg), sizeof e.msg - 1);
+    err_wrap(&e, "%s", name);
+    assert_int_equal(strlen(e.msg), sizeof e.msg - 1);
+    errno = EACCES;
+    err_sys(&e, "%s", name);
+    assert_non_null(strstr(e.msg, ": Permission denied"));
+    err_wrap(&e, "in front");
+    assert_memory_equal(e.msg, "in front: nnn", 13);
+    assert_int_equal(e.sys, EACCES);
+}
+
+static void null_drops_the_sentence(void **state)
+{
+    (void)state;
+    assert_int_equal(err_set(NULL, ERR_LIMIT, "x"), -1);
+    assert_int_equal(err_sys(NULL, "x"), -1);
+    assert_int_equal(err_wrap(NULL, "x"), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(set_writes_kind_and_sentence), cmocka_unit_test(sys_tells_errno),
+        cmocka_unit_test(wrap_keeps_kind_and_errno),    cmocka_unit_test(long_sentences_are_cut),
+        cmocka_unit_test(null_drops_the_sentence),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
