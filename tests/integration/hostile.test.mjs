@@ -47,11 +47,11 @@ const refused = {
   'error-at-once': hidden, 'error-on-0': hidden,
   'file-error': hidden, 'file-error-unterminated': /./, 'file-data': /fits no file/, 'file-exited': /fits no file/,
   'file-started': /fits no file/, 'file-credit': /fits no file/,
-  'process-done': /fits no process/, 'process-error': hidden, 'process-error-unterminated': /malformed error frame/,
+  'process-done': /a beginning/, 'process-error': hidden, 'process-error-unterminated': /malformed error frame/,
   'started-twice': /./, 'data-on-stdin': /past its end or its window/, 'data-after-end': /past its end or its window/,
   'credit-on-stdout': /credit/, 'credit-too-large': /credit/, 'credit-by-one': /credit/,
   'exited-malformed': /exit twice or wrongly/, 'exited-bad-flag': /exit twice or wrongly/, 'exited-twice': /exit twice or wrongly/,
-  'exited-code-256': /./, 'exited-signal-128': /./, 'exited-neither': /./, 'error-started': hidden,
+  'exited-code-256': /./, 'exited-signal-128': /./, 'exited-neither': /./, 'error-started': /a beginning/,
 };
 for (const [mode, sentence] of Object.entries(refused))
   test(mode, { timeout: 20_000 }, async (t) => {
