@@ -113,8 +113,9 @@ int fields_decode(const struct field *rows, const json_t *object, const char *pa
 
     if (!json_is_object(object))
         return err_set(e, ERR_INVALID, "%s must be an object", path);
-    json_object_foreach((json_t *)object, name, value) if (!known(rows, name)) return err_set(
-        e, ERR_INVALID, "%s has no member '%.60s'", path, name);
+    json_object_foreach ((json_t *)object, name, value)
+        if (!known(rows, name))
+            return err_set(e, ERR_INVALID, "%s has no member '%.60s'", path, name);
     for (const struct field *f = rows; f->name; f++)
         TRY(decode_one(f, json_object_get(object, f->name), path, target, e));
     return 0;

@@ -1,5 +1,7 @@
 /* jerboa - the command line: finds the verb and leaves the rest to it. */
 #include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -60,21 +62,24 @@ static bool wants_help(int argc, char **argv)
     return argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0);
 }
 
-/* A closed standard descriptor must not become one of ours. */
-static void open_standard_fds(void)
+/* What we inherited must not surprise us: a closed standard descriptor would become one of ours, an
+ * open one would reach the programs we start, and who ignores SIGCHLD cannot wait for them. */
+static void tidy_up(void)
 {
     int fd;
 
     while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= 2)
         ;
     close(fd);
+    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+    signal(SIGCHLD, SIG_DFL);
 }
 
 int main(int argc, char **argv)
 {
     const struct verb *v;
 
-    open_standard_fds();
+    tidy_up();
     if (argc < 2) {
         fprintf(stderr, "jerboa: no verb: see jerboa --help\n");
         return EXIT_USAGE;

@@ -8,14 +8,18 @@ static const struct option options[] = {{0}};
 
 static int pull_main(int argc, char **argv)
 {
-    const char    *image = argc > 0 ? argv[0] : "node:lts-slim";
+    const char    *image;
     struct runtime runtime;
     struct err     e = {0};
+    int            used;
 
-    if (argc > 1) {
-        fprintf(stderr, "jerboa: pull takes one image\n");
+    if (options_from_args(options, NULL, argc, argv, &used, &e) == 0 && argc - used > 1)
+        err_set(&e, ERR_INVALID, "pull takes one image");
+    if (e.kind) {
+        fprintf(stderr, "jerboa: %s\n", e.msg);
         return EXIT_USAGE;
     }
+    image = argc > used ? argv[used] : "node:lts-slim";
     if (runtime_ensure(image, &runtime, &e) < 0) {
         fprintf(stderr, "jerboa: %s\n", e.msg);
         return e.kind == ERR_INVALID ? EXIT_USAGE : EXIT_FAILED;

@@ -104,13 +104,14 @@ static int parse_network(const char *name, enum native_network *ret, struct err 
 
 static int check_limits(struct run_options *o, struct err *e)
 {
-    enum { MEMORY_MIN = 32 << 20, DISK_MIN = 64 << 10 };
+    const int64_t memory_min = 32 << 20, memory_max = 1LL << 40, disk_min = 64 << 10;
 
-    if (o->memory_bytes < MEMORY_MIN)
-        return err_set(e, ERR_INVALID, "--memory must be at least 32m: Node itself needs that");
+    if (o->memory_bytes < memory_min || o->memory_bytes > memory_max)
+        return err_set(e, ERR_INVALID,
+                       "--memory must be at least 32m, which Node itself needs, and at most 1024g");
     if (o->disk_bytes == 0)
         o->disk_bytes = o->memory_bytes / 2;
-    if (o->disk_bytes < DISK_MIN || o->disk_bytes >= o->memory_bytes)
+    if (o->disk_bytes < disk_min || o->disk_bytes >= o->memory_bytes)
         return err_set(e, ERR_INVALID,
                        "--disk must be at least 64k and less than --memory, which it is part of");
     for (size_t i = 0; i < o->env.n; i++)
@@ -118,6 +119,17 @@ static int check_limits(struct run_options *o, struct err *e)
             return err_set(e, ERR_INVALID, "--env '%.60s' is not of the form K=V", o->env.items[i]);
     if (strcmp(o->engine, "native") != 0)
         return err_set(e, ERR_INVALID, "--engine '%.60s' is unknown: there is 'native'", o->engine);
+    return 0;
+}
+
+/* A plan that is only shown fetches nothing. */
+static int find_runtime(const struct run_options *o, struct runtime *ret, struct err *e)
+{
+    if (!o->explain)
+        return runtime_ensure(o->image, ret, e);
+    if (runtime_find(o->image, ret, e) == 0 || e->kind != ERR_NOT_FOUND)
+        return e->kind ? -1 : 0;
+    *ret = (struct runtime){.dir = "/not-fetched-yet"};
     return 0;
 }
 
@@ -133,8 +145,7 @@ static json_t *make_plan(struct run_options *o, struct err *e)
 
     if (parse_network(o->network, &spec.network, e) < 0 ||
         (o->files && check_dir("files", o->files, &files, e) < 0) ||
-        (o->dir && check_dir("dir", o->dir, &dir, e) < 0) ||
-        runtime_ensure(o->image, &runtime, e) < 0)
+        (o->dir && check_dir("dir", o->dir, &dir, e) < 0) || find_runtime(o, &runtime, e) < 0)
         return NULL;
     if (runtime.note[0])
         fprintf(stderr, "jerboa: %s\n", runtime.note);
@@ -147,29 +158,28 @@ static json_t *make_plan(struct run_options *o, struct err *e)
     return native_plan(&spec, e);
 }
 
-/* The engine's variables and the user's, who wins: of two with the same name getenv sees the first.
- */
+/* Whether the list has a variable of the same name. */
+static bool has_key(const char *const *list, size_t n, const char *item)
+{
+    size_t key = strcspn(item, "=") + 1;
+
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(list[i], item, key) == 0)
+            return true;
+    return false;
+}
+
+/* The user's variables, the last of each name, then those of the engine that he did not set. */
 static void compose_env(const struct run_options *o, const char *const *base, const char **ret)
 {
     size_t n = 0;
 
-    for (size_t i = o->env.n; i > 0; i--) {
-        const char *item = o->env.items[i - 1];
-        size_t      key = strcspn(item, "=") + 1;
-        bool        known = false;
-        for (size_t k = 0; k < n; k++)
-            known |= strncmp(ret[k], item, key) == 0;
-        if (!known)
-            ret[n++] = item;
-    }
-    for (size_t user = n; *base; base++) {
-        size_t key = strcspn(*base, "=") + 1;
-        bool   known = false;
-        for (size_t k = 0; k < user; k++)
-            known |= strncmp(ret[k], *base, key) == 0;
-        if (!known)
+    for (size_t i = o->env.n; i > 0; i--)
+        if (!has_key(ret, n, o->env.items[i - 1]))
+            ret[n++] = o->env.items[i - 1];
+    for (; *base; base++)
+        if (!has_key(ret, n, *base))
             ret[n++] = *base;
-    }
     ret[n] = NULL;
 }
 
@@ -229,8 +239,12 @@ static int load_script(const struct run_options *o, int argc, char **argv, struc
     return script_from_file(ret, argv[0], o->dir, e);
 }
 
-static int explain(const json_t *plan, struct err *e)
+static int explain(struct run_options *o, struct err *e)
 {
+    autojson json_t *plan = make_plan(o, e);
+
+    if (!plan)
+        return -1;
     if (json_dumpf(plan, stdout, JSON_INDENT(2)) < 0)
         return err_set(e, ERR_INTERNAL, "the plan cannot be printed");
     printf("\n\n");
@@ -240,30 +254,24 @@ static int explain(const json_t *plan, struct err *e)
 static int run_script(struct run_options *o, const struct script *script, int argc, char **argv,
                       struct err *e)
 {
-    static const char     package[] = "{\"type\":\"module\"}\n";
     autojson json_t      *plan = make_plan(o, e);
     autofree const char **args = calloc((size_t)argc + 3, sizeof *args);
     const char           *env[ENV_MAX];
-    struct run_file       files[] = {
-              {"/workspace/package.json", (const uint8_t *)package, strlen(package)},
-              {script->path, (const uint8_t *)script->code, script->size},
-    };
-    struct run_spec   spec = {.files = files,
-                              .n_files = script->code ? 2 : 1,
-                              .argv = args,
-                              .env = env,
-                              .cwd = "/workspace",
-                              .has_stdin = !script->took_stdin,
-                              .timeout_ms = o->timeout_ms};
-    struct run_result result;
-    int               status;
+    struct run_file       file = {script->path, (const uint8_t *)script->code, script->size};
+    struct run_spec       spec = {.files = &file,
+                                  .n_files = script->code ? 1 : 0,
+                                  .argv = args,
+                                  .env = env,
+                                  .cwd = "/workspace",
+                                  .has_stdin = !script->took_stdin,
+                                  .timeout_ms = o->timeout_ms};
+    struct run_result     result;
+    int                   status;
 
     if (!plan)
         return -1;
     if (!args)
         abort();
-    if (o->explain)
-        return explain(plan, e);
     args[0] = native_node;
     args[1] = script->path;
     for (int i = 0; i < argc; i++)
@@ -288,6 +296,8 @@ static int run_verb(struct run_options *o, int argc, char **argv, struct err *e)
     TRY(options_from_args(options, o, argc, argv, &used, e));
     argc -= used, argv += used;
     TRY(check_limits(o, e));
+    if (o->explain)
+        return explain(o, e);
     status = load_script(o, argc, argv, &script, &used, e);
     if (status == 0)
         status = run_script(o, &script, argc - used, argv + used, e);

@@ -4,6 +4,7 @@
  * ends the loop when all of them are in. */
 #include "cli/session.h"
 
+#include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,6 +16,9 @@
 
 enum { STDIN_BUFFER = 1 << 16, OUT_QUEUE = 2 * WINDOW_FROM_INIT };
 
+static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP};
+enum { SIGNALS = sizeof forwarded / sizeof forwarded[0] };
+
 struct session {
     struct event_base *base;
     struct sandbox    *sandbox;
@@ -22,8 +26,9 @@ struct session {
     struct run_result  result;
     struct stream     *in, *out[STREAM_COUNT];
     struct later       later;
-    struct event      *signals[3];
-    bool               run_done, sandbox_done, out_broken[STREAM_COUNT];
+    struct event      *signals[SIGNALS];
+    bool               run_done, sandbox_done;
+    int                stdout_sys; /* why nobody takes its output, or 0 */
     int                signal_seen;
 };
 
@@ -33,9 +38,7 @@ static void on_output(void *owner, uint8_t stream, const uint8_t *bytes, size_t 
 {
     struct session *s = owner;
 
-    if (s->out_broken[stream])
-        process_consumed(run_process(s->run), stream, size); /* nobody wants it */
-    else if (stream_write(s->out[stream], bytes, size) < 0)
+    if (stream_write(s->out[stream], bytes, size) < 0)
         abort(); /* the queue is larger than the window */
 }
 
@@ -61,20 +64,9 @@ static void on_stdout_broken(void *owner, int sys)
 {
     struct session *s = owner;
 
-    (void)sys;
-    s->out_broken[STREAM_OUT] = true;
+    s->stdout_sys = sys;
     if (s->run)
         run_cancel(s->run);
-    later_ask(&s->later);
-}
-
-static void on_stderr_broken(void *owner, int sys)
-{
-    struct session *s = owner;
-
-    (void)sys;
-    s->out_broken[STREAM_ERR] = true;
-    later_ask(&s->later);
 }
 
 static void on_no_input(void *owner, struct buf *in, bool ended)
@@ -142,16 +134,12 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
     s->signal_seen = (int)number;
 }
 
-static bool has_left(const struct session *s, uint8_t stream)
-{
-    return s->out_broken[stream] || stream_queued(s->out[stream]) == 0;
-}
-
 static void step(void *owner)
 {
     struct session *s = owner;
 
-    if (s->run_done && s->sandbox_done && has_left(s, STREAM_OUT) && has_left(s, STREAM_ERR))
+    if (s->run_done && s->sandbox_done && stream_queued(s->out[STREAM_OUT]) == 0 &&
+        stream_queued(s->out[STREAM_ERR]) == 0)
         event_base_loopbreak(s->base);
 }
 
@@ -159,7 +147,7 @@ static void step(void *owner)
 
 static const struct stream_ops  stdin_ops = {.input = on_stdin};
 static const struct stream_ops  stdout_ops = {on_no_input, on_stdout_left, on_stdout_broken};
-static const struct stream_ops  stderr_ops = {on_no_input, on_stderr_left, on_stderr_broken};
+static const struct stream_ops  stderr_ops = {on_no_input, on_stderr_left, NULL};
 static const struct run_ops     run_ops = {on_output, on_stdin_room, on_run_done};
 static const struct sandbox_ops sandbox_ops = {on_sandbox_done};
 
@@ -177,11 +165,9 @@ static void open_streams(struct session *s, bool wants_stdin)
 
 static void watch_signals(struct session *s)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-
     signal(SIGPIPE, SIG_IGN);
-    for (size_t i = 0; i < 3; i++) {
-        s->signals[i] = evsignal_new(s->base, numbers[i], on_signal, s);
+    for (size_t i = 0; i < SIGNALS; i++) {
+        s->signals[i] = evsignal_new(s->base, forwarded[i], on_signal, s);
         evsignal_add(s->signals[i], NULL);
     }
 }
@@ -191,7 +177,7 @@ static void session_done(struct session *s)
     stream_free(s->in);
     stream_free(s->out[STREAM_OUT]);
     stream_free(s->out[STREAM_ERR]);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < SIGNALS; i++)
         if (s->signals[i])
             event_free(s->signals[i]);
     later_done(&s->later);
@@ -200,7 +186,7 @@ static void session_done(struct session *s)
 
 static int exit_status(const struct session *s)
 {
-    if (s->out_broken[STREAM_OUT])
+    if (s->stdout_sys)
         return 128 + SIGPIPE;
     if (s->result.verdict == VERDICT_CANCELLED && s->signal_seen)
         return 128 + s->signal_seen;
@@ -227,5 +213,9 @@ int session_run(const json_t *plan, const struct run_spec *spec, struct run_resu
     *ret = s.result;
     *ret_status = exit_status(&s);
     session_done(&s);
+    if (s.stdout_sys && s.stdout_sys != EPIPE) {
+        errno = s.stdout_sys;
+        return err_sys(e, "standard output");
+    }
     return 0;
 }

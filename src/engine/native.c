@@ -58,6 +58,7 @@ static const struct row made_up_etc[] = {
 static const struct row writable[] = {
     {"dir", DISK "/workspace", NULL, 0755},
     {"inner", "/workspace", DISK "/workspace"},
+    {"file", "/workspace/package.json", "{\"type\":\"module\"}\n"},
     {"dir", DISK "/tmp", NULL, 01777},
     {"inner", "/tmp", DISK "/tmp"},
     {"dir", DISK "/shm", NULL, 01777},
@@ -73,6 +74,20 @@ static const struct row writable[] = {
 static const struct row masks[] = {
     {"proc", "/proc", NULL},
     {"mask", "/proc/acpi", NULL},
+    {"mask", "/proc/buddyinfo", NULL},
+    {"mask", "/proc/bus", NULL},
+    {"mask", "/proc/cmdline", NULL},
+    {"mask", "/proc/diskstats", NULL},
+    {"mask", "/proc/driver", NULL},
+    {"mask", "/proc/fs", NULL},
+    {"mask", "/proc/iomem", NULL},
+    {"mask", "/proc/ioports", NULL},
+    {"mask", "/proc/locks", NULL},
+    {"mask", "/proc/partitions", NULL},
+    {"mask", "/proc/pressure", NULL},
+    {"mask", "/proc/slabinfo", NULL},
+    {"mask", "/proc/vmallocinfo", NULL},
+    {"mask", "/proc/zoneinfo", NULL},
     {"mask", "/proc/asound", NULL},
     {"mask", "/proc/config.gz", NULL},
     {"mask", "/proc/interrupts", NULL},
@@ -90,8 +105,6 @@ static const struct row masks[] = {
     {"mask", "/proc/scsi", NULL},
     {"mask", "/proc/sysrq-trigger", NULL},
     {"mask", "/proc/timer_list", NULL},
-    {"readonly", "/proc/bus", NULL},
-    {"readonly", "/proc/fs", NULL},
     {"readonly", "/proc/irq", NULL},
     {"readonly", "/proc/sys", NULL},
     {0},
@@ -264,18 +277,17 @@ json_t *native_plan(const struct native_spec *spec, struct err *e)
     return plan;
 }
 
+static const char search_path[] = "PATH=" RUNTIME "/bin:/usr/local/bin:/usr/bin:/bin";
+
+#define ENVIRONMENT search_path, "HOME=/root", "LANG=C.UTF-8", "USER=root"
+
 const char *const *native_environment(enum native_network network)
 {
-    static const char        path[] = "PATH=" RUNTIME "/bin:/usr/local/bin:/usr/bin:/bin";
-    static const char *const none[] = {path, "HOME=/root", "LANG=C.UTF-8", "USER=root", NULL};
-    static const char *const host[] = {path,
-                                       "HOME=/root",
-                                       "LANG=C.UTF-8",
-                                       "USER=root",
-                                       "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt",
-                                       NULL};
+    static const char *const plain[] = {ENVIRONMENT, NULL};
+    static const char *const with_bundle[] = {
+        ENVIRONMENT, "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt", NULL};
 
-    return network == NATIVE_NETWORK_HOST ? host : none;
+    return network == NATIVE_NETWORK_HOST && find_bundle() ? with_bundle : plain;
 }
 
 /* ---- the jail ---- */

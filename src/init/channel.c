@@ -48,12 +48,11 @@ static struct channel *find(uint32_t id)
     return NULL;
 }
 
-static struct channel *open_channel(uint32_t id, enum channel_kind kind, struct err *e)
+/* NULL: there are too many, and the server has been told so. */
+static struct channel *open_channel(uint32_t id, enum channel_kind kind)
 {
-    if (id == 0 || find(id)) {
-        err_set(e, ERR_INVALID, "channel %u cannot be opened", id);
-        return NULL;
-    }
+    struct err e = {0};
+
     for (size_t i = 0; i < CHANNELS_MAX; i++)
         if (!channels[i].kind) {
             channels[i] = (struct channel){.kind = kind,
@@ -64,7 +63,8 @@ static struct channel *open_channel(uint32_t id, enum channel_kind kind, struct 
             buf_init(&channels[i].in, WINDOW_TO_INIT);
             return &channels[i];
         }
-    err_set(e, ERR_LIMIT, "more than %d channels", CHANNELS_MAX);
+    err_set(&e, ERR_LIMIT, "there are %d channels already", CHANNELS_MAX);
+    outbox_send_error(id, &e);
     return NULL;
 }
 
@@ -96,10 +96,10 @@ static int process_open(const struct frame *f, struct err *e)
     struct err           failure = {0};
 
     TRY(message_unpack_spawn(f, &m, e));
-    c = open_channel(f->channel, CHANNEL_PROCESS, e);
+    c = open_channel(f->channel, CHANNEL_PROCESS);
     if (!c) {
         message_spawn_done(&m);
-        return -1;
+        return 0;
     }
     if (world_launch(&m, &launched, &failure) < 0) {
         outbox_send_error(f->channel, &failure);
@@ -216,9 +216,9 @@ static int file_open(const struct frame *f, struct err *e)
     struct err                failure = {0};
 
     TRY(message_unpack_write_file(f, &m, e));
-    c = open_channel(f->channel, CHANNEL_FILE, e);
+    c = open_channel(f->channel, CHANNEL_FILE);
     if (!c)
-        return -1;
+        return 0;
     c->path = strdup(m.path);
     if (!c->path || asprintf(&c->temp_path, "%s.jerboa-%u", m.path, f->channel) < 0)
         abort();
@@ -307,11 +307,13 @@ int channel_handle(const struct frame *f, struct err *e)
 {
     struct channel *c;
 
-    if (f->type == FRAME_SPAWN)
-        return process_open(f, e);
-    if (f->type == FRAME_WRITE_FILE)
-        return file_open(f, e);
+    bool opens = f->type == FRAME_SPAWN || f->type == FRAME_WRITE_FILE;
+
     c = find(f->channel);
+    if (opens && (c || f->channel == 0))
+        return err_set(e, ERR_INVALID, "channel %u cannot be opened", f->channel);
+    if (opens)
+        return f->type == FRAME_SPAWN ? process_open(f, e) : file_open(f, e);
     if (!c)
         return 0;
     switch (f->type) {

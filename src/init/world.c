@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +13,9 @@
 #include "base/fd.h"
 
 enum {
-    GROUP_SOCKET = 3,    /* where the jail puts the cgroups it made; see receive_group */
-    GROUP_FDS_MAX = 8,   /* one a cgroup controller */
+    GROUP_SOCKET = 3,  /* where the jail puts the cgroups it made; see receive_group */
+    GROUP_FDS_MAX = 8, /* one a cgroup controller */
+    EXEC_MS = 10000,
     PIPE_SIZE = 1 << 20, /* process.exit() loses what its pipe cannot hold: give it a large one */
 };
 
@@ -23,37 +25,54 @@ static const char disk[] = "/workspace";
 /* ---- the cgroup of a run ----
  *
  * The jail makes one group a GROUP_MAKE and sends its number with one descriptor a controller; who
- * writes "0" there enters. Groups come in the order in which the server asks for them and spawns
- * into them, so the next one is always the wanted one. A number without descriptors: it could not
- * be made. Init only listens here; nothing it says can reach the jail. */
-static int receive_group(uint32_t wanted, int fds[GROUP_FDS_MAX], struct err *e)
+ * writes "0" there enters. A number without descriptors: it could not be made. Numbers ascend, so
+ * those below the wanted one belong to spawns that never came this far. Init only listens here;
+ * nothing it says can reach the jail. */
+
+/* One message: how many descriptors came with it, or -1. */
+static int receive_message(uint32_t *ret_group, int fds[GROUP_FDS_MAX], struct err *e)
 {
-    uint32_t      group;
-    struct iovec  number = {&group, sizeof group};
+    struct iovec  number = {ret_group, sizeof *ret_group};
     char          control[CMSG_SPACE(sizeof(int) * GROUP_FDS_MAX)];
     struct msghdr msg = {.msg_iov = &number,
                          .msg_iovlen = 1,
                          .msg_control = control,
                          .msg_controllen = sizeof control};
     ssize_t       n;
-    size_t        count = 0;
 
     do
         n = recvmsg(GROUP_SOCKET, &msg, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return err_sys(e, "receive cgroup");
+    if (n != sizeof *ret_group)
+        return err_set(e, ERR_UNAVAILABLE, "the jail is gone");
     struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-    if (c && c->cmsg_type == SCM_RIGHTS) {
-        count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        memcpy(fds, CMSG_DATA(c), count * sizeof(int));
-    }
-    if (n != sizeof group || group != wanted || count == 0) {
-        while (count > 0)
-            close(fds[--count]);
-        return err_set(e, ERR_UNAVAILABLE, "cgroup %u was not made", wanted);
-    }
+    if (!c || c->cmsg_type != SCM_RIGHTS)
+        return 0;
+    size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    memcpy(fds, CMSG_DATA(c), count * sizeof(int));
     return (int)count;
+}
+
+static void close_all(int *fds, int n)
+{
+    while (n > 0)
+        close(fds[--n]);
+}
+
+static int receive_group(uint32_t wanted, int fds[GROUP_FDS_MAX], struct err *e)
+{
+    uint32_t group;
+    int      n;
+
+    for (;;) {
+        n = receive_message(&group, fds, e);
+        TRY(n);
+        if (group == wanted && n > 0)
+            return n;
+        close_all(fds, n);
+        if (group >= wanted)
+            return err_set(e, ERR_UNAVAILABLE, "cgroup %u was not made", wanted);
+    }
 }
 
 /* ---- between fork and exec ---- */
@@ -93,16 +112,18 @@ static int open_pipe(int ends[2], struct err *e)
     return 0;
 }
 
-/* Waits until the child has exec'd, which closes its end, or has told why it could not. */
-static int await_exec(int report_fd, const char *program, struct err *e)
+/* Waits until the child has exec'd, which closes its end, or has told why it could not. Code of an
+ * earlier run can stop it before that, so not for ever. */
+static int await_exec(pid_t pid, int report_fd, const char *program, struct err *e)
 {
-    int     cause;
-    ssize_t n;
+    struct pollfd p = {report_fd, POLLIN, 0};
+    int           cause;
 
-    do
-        n = read(report_fd, &cause, sizeof cause);
-    while (n < 0 && errno == EINTR);
-    if (n == sizeof cause) {
+    if (poll(&p, 1, EXEC_MS) == 0) {
+        kill(pid, SIGKILL);
+        return err_set(e, ERR_TIMEOUT, "start %.100s: it was held up", program);
+    }
+    if (read(report_fd, &cause, sizeof cause) == sizeof cause) {
         errno = cause;
         return err_sys(e, "start %.100s", program);
     }
@@ -139,7 +160,7 @@ static int launch_in(const struct message_spawn *m, const int *groups, int n_gro
         become(m, &fds, groups, n_groups);
     }
     fd_close(&report_write);
-    TRY(await_exec(report_read, m->argv[0], e));
+    TRY(await_exec(pid, report_read, m->argv[0], e));
     if (in_write >= 0)
         fd_set_nonblock(in_write, true);
     fd_set_nonblock(out_read, true);
@@ -150,14 +171,13 @@ static int launch_in(const struct message_spawn *m, const int *groups, int n_gro
 
 int world_launch(const struct message_spawn *m, struct launched *ret, struct err *e)
 {
-    int groups[GROUP_FDS_MAX];
+    int groups[GROUP_FDS_MAX] = {0};
     int n_groups = receive_group(m->group, groups, e);
     int r;
 
     TRY(n_groups);
     r = launch_in(m, groups, n_groups, ret, e);
-    while (n_groups > 0)
-        close(groups[--n_groups]);
+    close_all(groups, n_groups);
     return r;
 }
 

@@ -97,8 +97,9 @@ static int add_hierarchy(const char *root, const char *point, const char *own)
     char path[PATH_MAX];
 
     /* In a container the mount shows a subtree: its root is a prefix of our path. */
-    if (strcmp(root, "/") != 0 && str_starts(own, root))
-        own += strlen(root);
+    size_t n = strcmp(root, "/") == 0 ? 0 : strlen(root);
+    if (strncmp(own, root, n) == 0 && (own[n] == '/' || own[n] == '\0'))
+        own += n;
     snprintf(path, sizeof path, "%s%s", point, strcmp(own, "/") == 0 ? "" : own);
     for (int i = 0; i < found.n; i++)
         if (strcmp(found.paths[i], path) == 0)
@@ -208,6 +209,15 @@ static int open_all_tasks(const struct cgroup *c, const char *group, int *fds, s
 
 /* ---- ending what is inside ---- */
 
+/* Whether a line of /proc/PID/cgroup ends in the path, or goes on below it. */
+static bool has_path(const char *text, const char *path)
+{
+    for (const char *p = text; (p = strstr(p, path)); p++)
+        if (strchr("\n/", p[strlen(path)]))
+            return true;
+    return false;
+}
+
 /* Kills one process, if it is still the one that the group listed: between the list and the signal
  * its pid may have become another's. */
 static void kill_member(pid_t pid, const char *group_path)
@@ -219,7 +229,7 @@ static void kill_member(pid_t pid, const char *group_path)
     snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
     if (fd < 0 || file_read_text(AT_FDCWD, path, 1 << 16, &text, NULL) < 0)
         return;
-    if (strstr(text, group_path))
+    if (has_path(text, group_path))
         pidfd_send_signal(fd, SIGKILL, NULL, 0);
 }
 
@@ -230,8 +240,8 @@ static int kill_members(int dir, const char *group_path)
     char          *save = NULL;
     int            n = 0;
 
-    if (file_read_text(dir, "cgroup.procs", 1 << 20, &text, NULL) < 0)
-        return 0;
+    if (file_read_text(dir, "cgroup.procs", 64 << 20, &text, NULL) < 0)
+        return errno == ENODEV || errno == ENOENT ? 0 : 1; /* not to be read is not empty */
     for (char *p = strtok_r(text, "\n", &save); p; p = strtok_r(NULL, "\n", &save), n++)
         kill_member((pid_t)atol(p), group_path);
     return n;
@@ -270,7 +280,7 @@ static int remove_dir(int parent, const char *name)
 static void remove_tree(int parent, const char *name, const char *path)
 {
     autofd int     fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR           *dir = fd < 0 ? NULL : fdopendir(dup(fd));
+    DIR           *dir = fd < 0 ? NULL : fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 3));
     struct dirent *d;
 
     if (!dir)
@@ -307,6 +317,18 @@ static void remove_slot(unsigned slot)
         if (parent >= 0)
             remove_tree(parent, name, path);
     }
+}
+
+static bool slot_is_used(unsigned slot)
+{
+    char path[PATH_MAX + 32];
+
+    for (int i = 0; i < found.n; i++) {
+        snprintf(path, sizeof path, "%s/jerboa/%u", found.paths[i], slot);
+        if (access(path, F_OK) == 0)
+            return true;
+    }
+    return false;
 }
 
 static int make_levels(int hierarchy, unsigned slot, struct err *e)
@@ -352,6 +374,8 @@ int cgroup_make(unsigned slot, const struct cgroup_limits *limits, struct cgroup
     struct cgroup c = {.slot = slot};
 
     TRY(find_hierarchies(e));
+    if (slot_is_used(slot)) /* the slot is ours: its last owner was killed */
+        remove_slot(slot);
     for (; c.n < found.n; c.n++) {
         c.dirs[c.n] = make_levels(c.n, slot, e);
         if (c.dirs[c.n] < 0)
@@ -366,9 +390,29 @@ failed:
     return -1;
 }
 
+void cgroup_remove_box(const struct cgroup *c)
+{
+    for (int i = 0; i < c->n; i++)
+        unlinkat(c->dirs[i], "box", AT_REMOVEDIR); /* what is left cgroup_remove removes */
+}
+
+/* How it nearly always ends: the runs are over and init is dead, so two empty groups are left. */
+static bool remove_empty(const struct cgroup *c)
+{
+    char path[PATH_MAX + 32];
+
+    for (int i = 0; i < c->n; i++) {
+        snprintf(path, sizeof path, "%s/jerboa/%u", found.paths[i], c->slot);
+        if (unlinkat(c->dirs[i], "init", AT_REMOVEDIR) < 0 || rmdir(path) < 0)
+            return false;
+    }
+    return true;
+}
+
 void cgroup_remove(struct cgroup *c)
 {
-    remove_slot(c->slot);
+    if (!remove_empty(c))
+        remove_slot(c->slot);
     while (c->n > 0)
         fd_close(&c->dirs[--c->n]);
 }
@@ -407,8 +451,7 @@ static int open_run(const struct cgroup *c, enum controller which, const char *n
     return openat(c->dirs[found.of[which]], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-int cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_ended *ret,
-                   struct err *e)
+void cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_ended *ret)
 {
     char name[32], path[64];
 
@@ -416,20 +459,16 @@ int cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_en
     snprintf(path, sizeof path, "/jerboa/%u/%s", c->slot, name);
     autofd int pids = open_run(c, PIDS, name), memory = open_run(c, MEMORY, name),
                cpuacct = open_run(c, CPUACCT, name);
-    if (pids < 0 || memory < 0)
-        return err_sys(e, "open cgroup %s", name);
-    /* Before kill_group, which refuses forks itself. */
-    uint64_t forks_refused = get(pids, "pids.events", "max");
-    kill_group(pids, path);
-    *ret = (struct message_group_ended){
-        .oom_kills = get(memory, "memory.oom_control", "oom_kill"),
-        .forks_refused = forks_refused,
-        .peak_bytes = get(memory, "memory.max_usage_in_bytes", NULL),
-        .cpu_us = get(cpuacct, "cpuacct.usage", NULL) / 1000,
-    };
+    /* Before kill_group, which refuses forks itself. A group that could not be made counts nothing.
+     */
+    ret->forks_refused = get(pids, "pids.events", "max");
+    if (pids >= 0)
+        kill_group(pids, path);
+    ret->oom_kills = get(memory, "memory.oom_control", "oom_kill");
+    ret->peak_bytes = get(memory, "memory.max_usage_in_bytes", NULL);
+    ret->cpu_us = get(cpuacct, "cpuacct.usage", NULL) / 1000;
     for (int i = 0; i < c->n; i++)
         remove_dir(c->dirs[i], name);
-    return 0;
 }
 
 /* ---- what dead sandboxes left ---- */

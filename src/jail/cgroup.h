@@ -30,6 +30,8 @@ struct cgroup_limits {
 int  cgroup_make(unsigned slot, const struct cgroup_limits *limits, struct cgroup *ret,
                  struct err *e);
 void cgroup_remove(struct cgroup *c); /* kills what is left inside */
+void cgroup_remove_box(
+    const struct cgroup *c); /* if no run is left; fills the wait for init's end */
 
 /* Descriptors in which "0" is to be written, one a hierarchy; returns how many. */
 int cgroup_open_init(const struct cgroup *c, int fds[CGROUP_HIERARCHIES_MAX], struct err *e);
@@ -38,8 +40,7 @@ int cgroup_make_run(const struct cgroup *c, const struct cgroup_limits *limits, 
 
 /* Ends every process of the run, double-forked or not, reads what the kernel counted, removes it.
  */
-int cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_ended *ret,
-                   struct err *e);
+void cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_ended *ret);
 
 /* Removes the groups of sandboxes whose jail is gone. */
 int cgroup_sweep(struct err *e);

@@ -11,247 +11,60 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
+#include <linux/netlink.h>
+#include <linux/sched.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 /* Plain calls, by subject. */
-static const char *const allowed[] = {
-    /* files by path */
-    "access",
-    "faccessat",
-    "faccessat2",
-    "chdir",
-    "fchdir",
-    "getcwd",
-    "chown",
-    "fchown",
-    "fchownat",
-    "lchown",
-    "link",
-    "linkat",
-    "lstat",
-    "stat",
-    "newfstatat",
-    "fstat",
-    "fstatat64",
-    "statx",
-    "readlink",
-    "readlinkat",
-    "rename",
-    "renameat",
-    "renameat2",
-    "rmdir",
-    "symlink",
-    "symlinkat",
-    "statfs",
-    "fstatfs",
-    "truncate",
-    "ftruncate",
-    "umask",
-    "unlink",
-    "unlinkat",
-    "utime",
-    "utimes",
-    "futimesat",
-    "utimensat",
-    "getdents",
-    "getdents64",
-    /* extended attributes: cp and tar look at them */
-    "getxattr",
-    "lgetxattr",
-    "fgetxattr",
-    "listxattr",
-    "llistxattr",
-    "flistxattr",
-    "setxattr",
-    "lsetxattr",
-    "fsetxattr",
-    "removexattr",
-    "lremovexattr",
-    "fremovexattr",
-    /* descriptors */
-    "close",
-    "close_range",
-    "copy_file_range",
-    "dup",
-    "dup2",
-    "dup3",
-    "fadvise64",
-    "fallocate",
-    "fcntl",
-    "fdatasync",
-    "flock",
-    "fsync",
-    "lseek",
-    "pipe",
-    "pipe2",
-    "pread64",
-    "preadv",
-    "preadv2",
-    "pwrite64",
-    "pwritev",
-    "pwritev2",
-    "read",
-    "readahead",
-    "readv",
-    "sendfile",
-    "splice",
-    "sync_file_range",
-    "tee",
-    "write",
-    "writev",
-    "memfd_create",
-    /* waiting */
-    "epoll_create",
-    "epoll_create1",
-    "epoll_ctl",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "epoll_wait",
-    "eventfd",
-    "eventfd2",
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "signalfd",
-    "signalfd4",
-    "timerfd_create",
-    "timerfd_gettime",
-    "timerfd_settime",
-    "inotify_init",
-    "inotify_init1",
-    "inotify_add_watch",
-    "inotify_rm_watch",
-    /* sockets (which kinds: see add_argument_rules) */
-    "accept",
-    "accept4",
-    "bind",
-    "connect",
-    "getpeername",
-    "getsockname",
-    "getsockopt",
-    "listen",
-    "recvfrom",
-    "recvmmsg",
-    "recvmsg",
-    "sendmmsg",
-    "sendmsg",
-    "sendto",
-    "setsockopt",
-    "shutdown",
-    "socketpair",
-    /* memory */
-    "brk",
-    "madvise",
-    "membarrier",
-    "mincore",
-    "mlock",
-    "mlock2",
-    "mmap",
-    "mprotect",
-    "mremap",
-    "msync",
-    "munlock",
-    "munmap",
-    "pkey_alloc",
-    "pkey_free",
-    "pkey_mprotect",
-    "shmat",
-    "shmctl",
-    "shmdt",
-    "shmget",
-    "semctl",
-    "semget",
-    "semop",
-    "semtimedop",
-    /* processes and threads (clone: see add_argument_rules) */
-    "arch_prctl",
-    "capget",
-    "execve",
-    "exit",
-    "exit_group",
-    "fork",
-    "vfork",
-    "futex",
-    "futex_waitv",
-    "get_robust_list",
-    "set_robust_list",
-    "set_tid_address",
-    "rseq",
-    "getcpu",
-    "getegid",
-    "geteuid",
-    "getgid",
-    "getgroups",
-    "getpgid",
-    "getpgrp",
-    "getpid",
-    "getppid",
-    "getpriority",
-    "setpriority",
-    "getresgid",
-    "getresuid",
-    "getrlimit",
-    "setrlimit",
-    "prlimit64",
-    "getrusage",
-    "getsid",
-    "gettid",
-    "getuid",
-    "prctl",
-    "sched_get_priority_max",
-    "sched_get_priority_min",
-    "sched_getaffinity",
-    "sched_setaffinity",
-    "sched_getparam",
-    "sched_getscheduler",
-    "sched_yield",
-    "setpgid",
-    "setsid",
-    "wait4",
-    "waitid",
-    /* signals */
-    "kill",
-    "tkill",
-    "tgkill",
-    "pause",
-    "restart_syscall",
-    "rt_sigaction",
-    "rt_sigpending",
-    "rt_sigprocmask",
-    "rt_sigqueueinfo",
-    "rt_sigreturn",
-    "rt_sigsuspend",
-    "rt_sigtimedwait",
-    "rt_tgsigqueueinfo",
-    "sigaltstack",
-    /* time */
-    "alarm",
-    "clock_getres",
-    "clock_gettime",
-    "clock_nanosleep",
-    "getitimer",
-    "setitimer",
-    "gettimeofday",
-    "nanosleep",
-    "time",
-    "times",
-    "timer_create",
-    "timer_delete",
-    "timer_getoverrun",
-    "timer_gettime",
-    "timer_settime",
-    /* the rest */
-    "getrandom",
-    "sysinfo",
-    "uname",
+static const struct {
+    const char *subject, *names;
+} allowed[] = {
+    {"files by path",
+     "access faccessat faccessat2 chdir fchdir getcwd chown fchown fchownat lchown link "
+     "linkat lstat stat newfstatat fstat fstatat64 statx readlink readlinkat rename "
+     "renameat renameat2 rmdir symlink symlinkat statfs fstatfs truncate ftruncate umask "
+     "unlink unlinkat utime utimes futimesat utimensat getdents getdents64"},
+    {"extended attributes, which cp and tar look at",
+     "getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr setxattr lsetxattr "
+     "fsetxattr removexattr lremovexattr fremovexattr"},
+    {"descriptors",
+     "close close_range copy_file_range dup dup2 dup3 fadvise64 fallocate fcntl "
+     "fdatasync flock fsync lseek pipe pipe2 pread64 preadv preadv2 pwrite64 pwritev "
+     "pwritev2 read readahead readv sendfile splice sync_file_range tee write writev "
+     "memfd_create"},
+    {"waiting", "epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 epoll_wait eventfd "
+                "eventfd2 poll ppoll select pselect6 signalfd signalfd4 timerfd_create "
+                "timerfd_gettime timerfd_settime inotify_init inotify_init1 inotify_add_watch "
+                "inotify_rm_watch"},
+    {"sockets", "accept accept4 bind connect getpeername getsockname getsockopt listen recvfrom "
+                "recvmmsg recvmsg sendmmsg sendmsg sendto setsockopt shutdown"},
+    {"memory", "brk madvise membarrier mincore mlock mlock2 mmap mprotect mremap msync munlock "
+               "munmap pkey_alloc pkey_free pkey_mprotect shmat shmctl shmdt shmget semctl semget "
+               "semop semtimedop"},
+    {"processes and threads",
+     "arch_prctl capget execve exit exit_group fork vfork futex futex_waitv "
+     "get_robust_list set_robust_list set_tid_address rseq getcpu getegid geteuid getgid "
+     "getgroups getpgid getpgrp getpid getppid getpriority getresgid getresuid getrlimit "
+     "getrusage getsid gettid getuid prctl sched_get_priority_max sched_get_priority_min "
+     "sched_getaffinity sched_getparam sched_getscheduler sched_yield setpgid setsid "
+     "wait4 waitid"},
+    {"signals", "kill tkill tgkill pause restart_syscall rt_sigaction rt_sigpending rt_sigprocmask "
+                "rt_sigqueueinfo rt_sigreturn rt_sigsuspend rt_sigtimedwait rt_tgsigqueueinfo "
+                "sigaltstack"},
+    {"time", "alarm clock_getres clock_gettime clock_nanosleep getitimer setitimer gettimeofday "
+             "nanosleep time times timer_create timer_delete timer_getoverrun timer_gettime "
+             "timer_settime"},
+    {"the rest", "getrandom sysinfo uname"},
 };
 
 /* Calls whose argument N is a mode: setuid and setgid bits get EPERM, because a file in FILES_DIR
@@ -276,7 +89,7 @@ static const unsigned ioctls[] = {
                                                                                     tries it */
 };
 
-enum { SET_ID_BITS = 06000, TMPFILE_BIT = 020000000 };
+enum { SET_ID_BITS = 06000, TMPFILE_BIT = O_TMPFILE & ~O_DIRECTORY, SOCKET_TYPE_BITS = 0xf };
 
 static scmp_filter_ctx ctx;
 
@@ -303,6 +116,21 @@ static struct scmp_arg_cmp masked(unsigned argument, uint64_t mask, uint64_t val
     return (struct scmp_arg_cmp){argument, SCMP_CMP_MASKED_EQ, mask, value};
 }
 
+/* The kernel looks at the low half of such arguments only, so must we. */
+static struct scmp_arg_cmp word(unsigned argument, uint64_t value)
+{
+    return masked(argument, 0xffffffff, value);
+}
+
+static void add_plain_rules(const char *names)
+{
+    char name[64];
+    int  n;
+
+    for (; sscanf(names, "%63s%n", name, &n) == 1; names += n)
+        rule(SCMP_ACT_ALLOW, name, 0, NULL);
+}
+
 static void add_mode_rules(const char *name, unsigned n, struct scmp_arg_cmp args[2], unsigned mode)
 {
     args[n] = masked(mode, SET_ID_BITS, 0);
@@ -313,14 +141,19 @@ static void add_mode_rules(const char *name, unsigned n, struct scmp_arg_cmp arg
     rule(SCMP_ACT_ERRNO(EPERM), name, n + 1, args);
 }
 
-static void add_argument_rules(void)
+/* No new namespaces. */
+static void add_clone_rules(void)
 {
     const uint64_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
-                                CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | 0x80 /* NEWTIME */;
-    struct scmp_arg_cmp args[2];
+                                CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWTIME;
+    struct scmp_arg_cmp args[1] = {masked(0, namespaces, 0)};
 
-    args[0] = masked(0, namespaces, 0);
     rule(SCMP_ACT_ALLOW, "clone", 1, args);
+}
+
+static void add_file_rules(void)
+{
+    struct scmp_arg_cmp args[2];
 
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
         add_mode_rules(modes[i].name, 0, args, modes[i].argument);
@@ -332,21 +165,62 @@ static void add_argument_rules(void)
         args[0] = masked(opens[i].flags, O_CREAT | TMPFILE_BIT, TMPFILE_BIT);
         add_mode_rules(opens[i].name, 1, args, opens[i].mode);
     }
-
-    /* The kernel looks at the low half of the command only, so must we. */
     for (size_t i = 0; i < sizeof ioctls / sizeof ioctls[0]; i++) {
-        args[0] = masked(1, 0xffffffff, ioctls[i]);
+        args[0] = word(1, ioctls[i]);
         rule(SCMP_ACT_ALLOW, "ioctl", 1, args);
     }
+}
 
-    static const int families[] = {AF_UNIX, AF_INET, AF_INET6};
-    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
-        args[0] = masked(0, 0xffffffff, (uint64_t)families[i]);
-        rule(SCMP_ACT_ALLOW, "socket", 1, args);
+/* Streams and datagrams of the ordinary kinds: no raw or packet sockets, no protocol that would
+ * make the kernel load a module. */
+static void add_socket_rules(void)
+{
+    static const struct {
+        int family, type, protocol;
+    } sockets[] = {
+        {AF_INET, SOCK_STREAM, 0},  {AF_INET, SOCK_STREAM, IPPROTO_TCP},
+        {AF_INET, SOCK_DGRAM, 0},   {AF_INET, SOCK_DGRAM, IPPROTO_UDP},
+        {AF_INET6, SOCK_STREAM, 0}, {AF_INET6, SOCK_STREAM, IPPROTO_TCP},
+        {AF_INET6, SOCK_DGRAM, 0},  {AF_INET6, SOCK_DGRAM, IPPROTO_UDP},
+    };
+    struct scmp_arg_cmp args[3];
+
+    for (size_t i = 0; i < sizeof sockets / sizeof sockets[0]; i++) {
+        args[0] = word(0, (uint64_t)sockets[i].family);
+        args[1] = masked(1, SOCKET_TYPE_BITS, (uint64_t)sockets[i].type);
+        args[2] = word(2, (uint64_t)sockets[i].protocol);
+        rule(SCMP_ACT_ALLOW, "socket", 3, args);
     }
-    args[0] = masked(0, 0xffffffff, AF_NETLINK); /* os.networkInterfaces() */
-    args[1] = masked(2, 0xffffffff, 0);          /* NETLINK_ROUTE */
+    args[0] = word(0, AF_UNIX);
+    rule(SCMP_ACT_ALLOW, "socket", 1, args);
+    rule(SCMP_ACT_ALLOW, "socketpair", 1, args);
+    args[0] = word(0, AF_NETLINK); /* os.networkInterfaces() */
+    args[1] = word(2, NETLINK_ROUTE);
     rule(SCMP_ACT_ALLOW, "socket", 2, args);
+}
+
+/* Of oneself only: init has the same uid. And the core limit stays at 1, which alone keeps the
+ * kernel from starting a core_pattern program, as root and outside, with what crashed in here. */
+static void add_limit_rules(void)
+{
+    struct scmp_arg_cmp args[3];
+
+    args[0] = word(0, 0);
+    rule(SCMP_ACT_ALLOW, "sched_setaffinity", 1, args);
+    for (unsigned i = 0; i < RLIM_NLIMITS; i++) {
+        if (i == RLIMIT_CORE)
+            continue;
+        args[1] = word(1, i);
+        rule(SCMP_ACT_ALLOW, "prlimit64", 2, args);
+        args[2] = word(0, i);
+        rule(SCMP_ACT_ALLOW, "setrlimit", 1, args + 2);
+    }
+    args[1] = word(1, RLIMIT_CORE);
+    args[2] = (struct scmp_arg_cmp){2, SCMP_CMP_EQ, 0, 0}; /* asking is fine */
+    rule(SCMP_ACT_ALLOW, "prlimit64", 3, args);
+    args[0] = word(0, PRIO_PROCESS);
+    args[1] = word(1, 0);
+    rule(SCMP_ACT_ALLOW, "setpriority", 2, args);
 }
 
 /* The program as initialisers of struct sock_filter. */
@@ -386,8 +260,11 @@ int main(int argc, char **argv)
           "bad architecture");
     check(seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2), "binary tree");
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
-        rule(SCMP_ACT_ALLOW, allowed[i], 0, NULL);
-    add_argument_rules();
+        add_plain_rules(allowed[i].names);
+    add_clone_rules();
+    add_file_rules();
+    add_socket_rules();
+    add_limit_rules();
     print_program();
     seccomp_release(ctx);
     return 0;

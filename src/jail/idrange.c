@@ -24,7 +24,8 @@ static int open_locks(struct err *e)
 
 static int lock_slot(int fd, unsigned slot)
 {
-    /* An open file description's lock: inherited by nobody, not lost when another fd is closed. */
+    /* A lock of the open file description: it goes when the last copy of this descriptor does, not
+     * when some other one of the same file is closed. The child's copy goes before its exec. */
     struct flock byte = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1};
 
     return fcntl(fd, F_OFD_SETLK, &byte);

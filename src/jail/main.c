@@ -14,12 +14,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "jail/handover.h"
 #include "jail/report.h"
 #include "jail/steps.h"
 
@@ -27,31 +27,16 @@ enum { CONTROL_FD = 3, CONTROL_MAX = 2 * (FRAME_HEADER + FRAME_MAX) };
 
 /* ---- groups for runs ---- */
 
-/* The number travels even when the group could not be made, so that init does not wait for it. */
-static void send_group(int socket_fd, uint32_t group, const int *fds, int n)
-{
-    char          control[CMSG_SPACE(sizeof(int) * CGROUP_HIERARCHIES_MAX)] = {0};
-    struct iovec  number = {&group, sizeof group};
-    struct msghdr msg = {.msg_iov = &number, .msg_iovlen = 1};
-
-    if (n > 0) {
-        msg.msg_control = control;
-        msg.msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)n);
-        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-        *c = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int) * (size_t)n),
-                              .cmsg_level = SOL_SOCKET,
-                              .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(c), fds, sizeof(int) * (size_t)n);
-    }
-    sendmsg(socket_fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT); /* init that never spawns never reads */
-}
-
 static void make_group(struct jail *j, uint32_t group)
 {
-    int fds[CGROUP_HIERARCHIES_MAX];
-    int n = cgroup_make_run(&j->cgroup, &j->limits, group, fds, NULL);
+    struct err e = {0};
+    int        fds[CGROUP_HIERARCHIES_MAX];
+    int        n = cgroup_make_run(&j->cgroup, &j->limits, group, fds, &e);
 
-    send_group(j->group_fd, group, fds, n);
+    if (handover_send(j->group_fd, group, fds, n) < 0 && n > 0)
+        err_sys(&e, "hand cgroup %u over", group);
+    if (e.kind)
+        report_error(CONTROL_FD, group, &e);
     while (n > 0)
         fd_close(&fds[--n]);
 }
@@ -60,7 +45,7 @@ static void end_group(struct jail *j, uint32_t group)
 {
     struct message_group_ended counters = {0};
 
-    cgroup_end_run(&j->cgroup, group, &counters, NULL); /* zeros for one that was never made */
+    cgroup_end_run(&j->cgroup, group, &counters);
     report_group_ended(CONTROL_FD, group, &counters);
 }
 
@@ -118,8 +103,11 @@ static void guard(struct jail *j, struct buf *b)
     for (;;) {
         if (handle_all(j, b, &e) < 0)
             return;
-        if (poll(polls, 2, -1) < 0 && errno != EINTR)
+        if (poll(polls, 2, -1) < 0) {
+            if (errno == EINTR)
+                continue;
             return;
+        }
         if (polls[1].revents)
             return;
         if (polls[0].revents && !fill(b))
@@ -169,7 +157,7 @@ static int jail_main(void)
     jail_init(&j);
     r = start(&j, &b, &document, &e);
     if (r < 0)
-        report_error(1, &e);
+        report_error(1, 0, &e);
     /* From here on the pipe is the server's and init's alone. */
     close(0);
     close(1);

@@ -118,7 +118,7 @@ int plan_decode(const json_t *document, struct plan *ret, struct err *e)
     json_t         *object;
 
     TRY(fields_decode(plan_fields, document, "plan", &raw, e));
-    json_array_foreach((json_t *)raw.entries, i, object)
+    json_array_foreach ((json_t *)raw.entries, i, object)
         TRY(decode_entry(object, i, &raw.plan.entries[raw.plan.n_entries++], e));
     *ret = raw.plan;
     return 0;

@@ -55,8 +55,10 @@ int privilege_limit_resources(int64_t fds, struct err *e)
         __rlimit_resource_t which;
         rlim_t              most;
     } limits[] = {
-        {RLIMIT_NOFILE, (rlim_t)fds}, {RLIMIT_CORE, 0},   {RLIMIT_MEMLOCK, 8 << 20},
-        {RLIMIT_MSGQUEUE, 0},         {RLIMIT_RTPRIO, 0}, {RLIMIT_SIGPENDING, 4096},
+        {RLIMIT_NOFILE, (rlim_t)fds}, {RLIMIT_CORE, 1}, /* 0 would still start a core_pattern
+                                                           program; see filter_gen.c */
+        {RLIMIT_MEMLOCK, 8 << 20},    {RLIMIT_MSGQUEUE, 0}, {RLIMIT_RTPRIO, 0},
+        {RLIMIT_SIGPENDING, 4096},
     };
 
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {

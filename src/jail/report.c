@@ -13,14 +13,14 @@ static void send_frame(int fd, enum frame_type type, uint32_t channel, const str
         fd_write_all(fd, b.data, b.size); /* if the server is gone, its end of `control` tells */
 }
 
-void report_error(int fd, const struct err *e)
+void report_error(int fd, uint32_t channel, const struct err *e)
 {
     struct message_error m = {.sys = e->sys, .text = e->msg};
     autobuf struct buf   payload;
 
     buf_init(&payload, 1024);
     if (message_pack_error(&payload, &m) == 0)
-        send_frame(fd, FRAME_ERROR, 0, &payload);
+        send_frame(fd, FRAME_ERROR, channel, &payload);
 }
 
 void report_group_ended(int fd, uint32_t group, const struct message_group_ended *m)

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/mount.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -18,7 +19,9 @@
 
 static int set_attributes(int fd, uint64_t set, int userns_fd, struct err *e)
 {
-    struct mount_attr attr = {.attr_set = set, .userns_fd = (uint64_t)userns_fd};
+    /* Private: what the host mounts below a source later must not appear inside. */
+    struct mount_attr attr = {
+        .attr_set = set, .propagation = MS_PRIVATE, .userns_fd = (uint64_t)userns_fd};
 
     if (userns_fd >= 0)
         attr.attr_set |= MOUNT_ATTR_IDMAP;
@@ -51,15 +54,28 @@ static int map_owner(int fd, const struct plan_entry *entry, uid_t base, uint64_
     return set_attributes(fd, set, -1, e);
 }
 
+/* The user's own directories: their real path was taken when they were checked, and must still be
+ * one; whoever swaps a part of it for a link in between gets nothing. */
+static int open_plain(const char *path)
+{
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+
+    return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+}
+
 static int open_source(const struct plan_entry *entry, uid_t base, struct err *e)
 {
     uint64_t   set = MOUNT_ATTR_NOSUID | (entry->writable ? 0 : MOUNT_ATTR_RDONLY);
     unsigned   recursive = entry->as_owner ? 0 : AT_RECURSIVE; /* one mount, one map */
-    autofd int fd =
-        open_tree(AT_FDCWD, entry->source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | recursive);
+    autofd int path =
+        entry->as_owner ? open_plain(entry->source) : open(entry->source, O_PATH | O_CLOEXEC);
+    autofd int fd = -1;
 
-    if (fd < 0)
+    if (path < 0)
         return err_sys(e, "open");
+    fd = open_tree(path, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | recursive);
+    if (fd < 0)
+        return err_sys(e, "open_tree");
     if (entry->kind != PLAN_DEVICE)
         set |= MOUNT_ATTR_NODEV;
     TRY(entry->as_owner ? map_owner(fd, entry, base, set, e) : set_attributes(fd, set, -1, e));
@@ -79,6 +95,12 @@ int root_open_sources(struct plan *plan, uid_t base, struct err *e)
     return 0;
 }
 
+void root_close_sources(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_entries; i++)
+        fd_close(&plan->entries[i].source_fd);
+}
+
 /* ---- inside: entries. The working directory is the new root, so a target without its slash is a
  * path in it; nobody but us has written there yet. ---- */
 
@@ -89,8 +111,12 @@ static const char *relative(const char *target)
 
 static int make_parents(const char *path)
 {
-    char part[PATH_MAX];
+    char        part[PATH_MAX];
+    const char *last = strrchr(path, '/');
 
+    snprintf(part, sizeof part, "%.*s", last ? (int)(last - path) : 0, path);
+    if (!last || access(part, F_OK) == 0)
+        return 0;
     for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
         snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
         if (mkdir(part, 0755) < 0 && errno != EEXIST)

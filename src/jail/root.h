@@ -14,6 +14,8 @@
 
 int root_open_sources(struct plan *plan, uid_t base, struct err *e); /* fills source_fd */
 
+void root_close_sources(struct plan *plan); /* the child has its own copies */
+
 int root_build(const struct plan *plan,
                struct err        *e); /* the new root is the working directory then */
 int root_enter(struct err *e);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "jail/handover.h"
 #include "jail/privilege.h"
 #include "jail/report.h"
 #include "jail/root.h"
@@ -37,17 +38,6 @@ static int step_sweep(struct jail *j, struct err *e)
 static int step_ids(struct jail *j, struct err *e)
 {
     return idrange_take(&j->ids, e);
-}
-
-static int step_cgroup(struct jail *j, struct err *e)
-{
-    j->limits = (struct cgroup_limits){.memory_bytes = j->plan.memory_bytes,
-                                       .init_memory_bytes = j->plan.init_memory_bytes,
-                                       .cpus_milli = j->plan.cpus_milli,
-                                       .pids = j->plan.pids};
-    TRY(cgroup_make(j->ids.slot, &j->limits, &j->cgroup, e));
-    j->n_enter_fds = cgroup_open_init(&j->cgroup, j->enter_fds, e);
-    return j->n_enter_fds;
 }
 
 static int step_sources(struct jail *j, struct err *e)
@@ -77,6 +67,7 @@ static int step_clone(struct jail *j, struct err *e)
         run_inside(j);
     fd_close(&j->init_group_fd);
     fd_close(&j->go_fds[0]);
+    root_close_sources(&j->plan);
     return 0;
 }
 
@@ -85,6 +76,24 @@ static int step_map(struct jail *j, struct err *e)
     TRY(userns_map(j->pid, 0, j->ids.base, IDRANGE_SIZE, e));
     if (fd_write_all(j->go_fds[1], "", 1) < 0) /* its end stays open: step_bind watches it */
         return err_sys(e, "let the child go");
+    return 0;
+}
+
+/* While the child builds its root: two processors, two halves of the work. */
+static int step_cgroup(struct jail *j, struct err *e)
+{
+    int fds[CGROUP_HIERARCHIES_MAX], n;
+
+    j->limits = (struct cgroup_limits){.memory_bytes = j->plan.memory_bytes,
+                                       .init_memory_bytes = j->plan.init_memory_bytes,
+                                       .cpus_milli = j->plan.cpus_milli,
+                                       .pids = j->plan.pids};
+    TRY(cgroup_make(j->ids.slot, &j->limits, &j->cgroup, e));
+    n = cgroup_open_init(&j->cgroup, fds, e);
+    TRY(n);
+    handover_send(j->group_fd, 0, fds, n);
+    while (n > 0)
+        fd_close(&fds[--n]);
     return 0;
 }
 
@@ -102,12 +111,16 @@ static int step_wait(struct jail *j, struct err *e)
 
 static int step_enter_cgroup(struct jail *j, struct err *e)
 {
-    for (int i = 0; i < j->n_enter_fds; i++)
-        if (write(j->enter_fds[i], "0", 1) != 1)
+    int fds[CGROUP_HIERARCHIES_MAX], n = handover_receive(j->init_group_fd, fds);
+
+    if (n <= 0)
+        return err_set(e, ERR_CANCELLED, "the jail is gone");
+    for (int i = 0; i < n; i++)
+        if (write(fds[i], "0", 1) != 1)
             return err_sys(e, "enter cgroup");
     if (unshare(CLONE_NEWCGROUP) < 0)
         return err_sys(e, "unshare");
-    return 0;
+    return 0; /* step_descriptors closes them */
 }
 
 static int step_become_root(struct jail *j, struct err *e)
@@ -215,18 +228,19 @@ static const struct step {
     int (*run)(struct jail *j, struct err *e);
     const char *why;
 } steps[] = {
-    {OUTSIDE, "sweep", step_sweep, "what a killed jail left goes first"},
     {OUTSIDE, "take uid range", step_ids, "a host uid that owns nothing, another in each sandbox"},
-    {OUTSIDE, "make cgroup", step_cgroup, "limits stand before anything can use them up"},
     {OUTSIDE, "open sources", step_sources, "host paths are looked up here and never again"},
     {OUTSIDE, "clone", step_clone, "user, mount, pid, net, ipc, uts namespaces"},
     {OUTSIDE, "map ids", step_map, "uid 0 inside is the range's first outside"},
+    {OUTSIDE, "make cgroup", step_cgroup, "while the child builds; it waits for it below"},
+    {OUTSIDE, "sweep", step_sweep, "what killed jails left; nobody waits for it"},
     {INSIDE, "wait for ids", step_wait, "before that it is nobody"},
-    {INSIDE, "enter cgroup", step_enter_cgroup, "and hide the host's in a cgroup namespace"},
     {INSIDE, "become root", step_become_root, "of its own namespace, for the steps that follow"},
     {INSIDE, "bring up loopback", step_loopback, "the only network there is"},
     {INSIDE, "build root", step_build, "the entries of the plan, in a fresh tmpfs"},
     {INSIDE, "pivot", step_pivot, "after this no host path can be named"},
+    {INSIDE, "enter cgroup", step_enter_cgroup,
+     "limits stand before the first foreign instruction"},
     {INSIDE, "limit resources", step_resources, "descriptors, core dumps, locked memory"},
     {INSIDE, "drop capabilities", step_capabilities, "all, and the way back through exec"},
     {INSIDE, "no new privileges", step_no_new_privileges, "setuid files mean nothing"},
@@ -251,7 +265,7 @@ static void run_inside(struct jail *j)
     struct err e = {0};
 
     run_side(j, INSIDE, &e);
-    report_error(1, &e);
+    report_error(1, 0, &e);
     _exit(1);
 }
 
@@ -279,6 +293,7 @@ void jail_done(struct jail *j)
 {
     if (j->pid > 0) {
         kill(j->pid, SIGKILL); /* ours until waited for, so the number is right */
+        cgroup_remove_box(&j->cgroup);
         waitpid(j->pid, NULL, 0);
     }
     if (j->cgroup.n > 0)

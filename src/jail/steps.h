@@ -18,8 +18,6 @@ struct jail {
     struct cgroup        cgroup;
     int                  group_fd;      /* the jail's end: groups for runs leave here */
     int                  init_group_fd; /* init's end: its descriptor 3 */
-    int                  enter_fds[CGROUP_HIERARCHIES_MAX];
-    int                  n_enter_fds;
     int                  go_fds[2]; /* a byte: the child's ids are mapped; the end: the jail died */
     int                  pid_fd;    /* init */
     pid_t                pid;

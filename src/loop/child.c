@@ -16,8 +16,11 @@ static void on_exit_event(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (waitpid(c->pid, &status, WNOHANG) != c->pid)
+    pid_t reaped = waitpid(c->pid, &status, WNOHANG);
+    if (reaped == 0)
         return;
+    if (reaped < 0)
+        status = 0; /* somebody else took it; gone it is */
     c->pid = 0;
     event_del(c->event);
     c->exited(c->owner, status);

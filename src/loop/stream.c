@@ -16,7 +16,8 @@ struct stream {
     int                      in_fd, out_fd;
     bool                     in_always_ready;
     bool                     ended, end_told;
-    bool                     is_broken, broken_told;
+    int                      broken_sys; /* why output goes nowhere, or 0 */
+    bool                     broken_told;
     struct event            *readable, *writable;
     struct later             offer;
     struct buf               in, out;
@@ -66,40 +67,37 @@ static void read_once(struct stream *s)
 
 /* ---- out ---- */
 
-static void write_some(struct stream *s, const uint8_t *data, size_t size, size_t *ret_written)
+/* How many of the bytes are gone: written, or dropped because nobody will ever take them. Both
+ * count as having left, or their sender would wait for credit for ever. */
+static size_t write_some(struct stream *s, const uint8_t *data, size_t size)
 {
-    ssize_t n = 0;
+    size_t gone = 0;
 
-    *ret_written = 0;
-    while (size > *ret_written && !s->is_broken) {
-        n = write(s->out_fd, data + *ret_written, size - *ret_written);
-        if (n < 0 && errno == EINTR)
-            continue;
+    while (gone < size && !s->broken_sys) {
+        ssize_t n = write(s->out_fd, data + gone, size - gone);
         if (n < 0 && errno == EAGAIN)
-            return;
-        if (n < 0) {
-            s->is_broken = true;
-            later_ask(&s->offer);
-            return;
-        }
-        *ret_written += (size_t)n;
-        s->left += (size_t)n;
-        later_ask(&s->offer);
+            break;
+        if (n < 0 && errno != EINTR)
+            s->broken_sys = errno;
+        if (n > 0)
+            gone += (size_t)n;
     }
+    if (s->broken_sys)
+        gone = size;
+    s->left += gone;
+    later_ask(&s->offer);
+    return gone;
 }
 
 int stream_write(struct stream *s, const void *data, size_t size)
 {
-    size_t written = 0;
+    size_t gone;
 
-    if (s->out_fd < 0 || s->is_broken)
-        return 0; /* `broken` tells, or the owner ended it */
-    if (size > s->out.max - s->out.size)
+    if (!s->broken_sys && size > s->out.max - s->out.size)
         return -1;
-    if (s->out.size == 0)
-        write_some(s, data, size, &written);
-    if (written < size && !s->is_broken) {
-        buf_add(&s->out, (const uint8_t *)data + written, size - written);
+    gone = s->out.size == 0 ? write_some(s, data, size) : 0;
+    if (gone < size) {
+        buf_add(&s->out, (const uint8_t *)data + gone, size - gone);
         event_add(s->writable, NULL);
     }
     return 0;
@@ -120,10 +118,10 @@ static void tell(void *arg)
     s->left = 0;
     if (left > 0 && s->ops->left)
         s->ops->left(s->owner, left);
-    if (s->is_broken && !s->broken_told) {
+    if (s->broken_sys && !s->broken_told) {
         s->broken_told = true;
         if (s->ops->broken)
-            s->ops->broken(s->owner, EPIPE);
+            s->ops->broken(s->owner, s->broken_sys);
     }
     if (s->in_always_ready)
         read_once(s);
@@ -147,12 +145,10 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct stream *s = arg;
-    size_t         written;
 
     (void)fd;
     (void)what;
-    write_some(s, s->out.data, s->out.size, &written);
-    buf_drop(&s->out, s->is_broken ? s->out.size : written);
+    buf_drop(&s->out, write_some(s, s->out.data, s->out.size));
     if (s->out.size > 0)
         event_add(s->writable, NULL);
     tell(s);

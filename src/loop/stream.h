@@ -2,9 +2,9 @@
  *
  * In: what is read waits in a buffer until `input` takes it; a full buffer stops the reading, the
  * kernel's pipe fills, the writer waits. Out: what cannot be written at once is queued up to a
- * maximum, and stream_write refuses what would pass it; `left` tells what has really gone out, so
- * that credit can be given back. What epoll refuses (files, /dev/null) works too: it is always
- * ready.
+ * maximum, and stream_write refuses what would pass it; `left` tells what has gone out (or was
+ * dropped because nobody takes it any more), so that credit can be given back. What epoll refuses
+ * (files, /dev/null) works too: it is always ready.
  *
  * The ops are called from the top of the loop and must not free the stream (see loop/later.h). No
  * deadline: how long silence may last is known only to the owner. */
@@ -25,7 +25,7 @@ struct stream_ops {
      * with the next bytes, or after stream_offer. */
     void (*input)(void *owner, struct buf *in, bool ended);
     void (*left)(void *owner, size_t bytes);
-    void (*broken)(void *owner, int sys); /* output can go nowhere any more; called once */
+    void (*broken)(void *owner, int sys); /* output can go nowhere any more, errno says why; once */
 };
 
 /* Takes the descriptors (either may be -1, or both the same) and makes them non-blocking. */

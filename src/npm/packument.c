@@ -72,8 +72,7 @@ int packument_pick(const json_t *packument, const char *registry, const struct r
 
     if (!json_is_object(versions))
         return err_set(e, ERR_INVALID, "the registry's document lists no versions");
-    json_object_foreach(versions, version, manifest)
-    {
+    json_object_foreach (versions, version, manifest) {
         if (!suits(version, manifest, want, &v) || (best_version && semver_compare(&v, &best) <= 0))
             continue;
         best = v;

@@ -79,8 +79,3 @@ void link_send(struct link *l, enum frame_type type, uint32_t channel, uint8_t s
         end(l, &e);
     }
 }
-
-void link_send_buf(struct link *l, enum frame_type type, uint32_t channel, const struct buf *b)
-{
-    link_send(l, type, channel, 0, b->data, b->size);
-}

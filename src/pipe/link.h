@@ -29,4 +29,3 @@ void         link_free(struct link *l);
  * while other frames pile up past the maximum loses its link. */
 void link_send(struct link *l, enum frame_type type, uint32_t channel, uint8_t stream,
                const void *payload, size_t size);
-void link_send_buf(struct link *l, enum frame_type type, uint32_t channel, const struct buf *b);

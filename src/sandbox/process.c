@@ -63,6 +63,12 @@ static void fail(struct process *p, enum err_kind kind, const char *sentence)
     later_ask(&p->later);
 }
 
+/* Init broke the rules: the whole sandbox ends, and we hear of it as everybody else does. */
+static void violate(struct process *p, const char *sentence)
+{
+    sandbox_fail(p->sandbox, ERR_INVALID, sentence);
+}
+
 /* Everything in it is dead, so init has only to say so. What it cannot send for want of credit is
  * not its fault: then our own reader is slow, and there is time. */
 static void on_deadline(void *owner)
@@ -70,10 +76,10 @@ static void on_deadline(void *owner)
     struct process *p = owner;
     bool            may_send = !p->exited;
 
-    for (uint8_t i = STREAM_OUT; i <= STREAM_ERR; i++)
+    for (int i = STREAM_OUT; i <= STREAM_ERR; i++)
         may_send |= !p->ended[i] && p->received[i] < WINDOW_FROM_INIT;
     if (may_send && !p->progress)
-        fail(p, ERR_TIMEOUT, "the sandbox does not tell how its program ended");
+        sandbox_fail(p->sandbox, ERR_TIMEOUT, "the sandbox does not tell how its program ended");
     p->progress = false;
     deadline_set(&p->deadline, END_MS);
 }
@@ -84,7 +90,7 @@ static void on_data(struct process *p, const struct frame *f)
 {
     if (f->stream == STREAM_IN || p->ended[f->stream] ||
         f->size > WINDOW_FROM_INIT - p->received[f->stream]) {
-        fail(p, ERR_INVALID, "the sandbox sent output past its end or its window");
+        violate(p, "the sandbox sent output past its end or its window");
         return;
     }
     p->received[f->stream] += (uint32_t)f->size;
@@ -107,7 +113,7 @@ static void on_credit(struct process *p, const struct frame *f)
 
     if (message_unpack_u32(f, &bytes, &e) < 0 || f->stream != STREAM_IN ||
         bytes > WINDOW_TO_INIT - p->stdin_credit) {
-        fail(p, ERR_INVALID, "the sandbox gave credit that it does not have");
+        violate(p, "the sandbox gave credit that it does not have");
         return;
     }
     p->stdin_credit += bytes;
@@ -121,7 +127,7 @@ static void on_exited(struct process *p, const struct frame *f)
     struct err            e = {0};
 
     if (p->exited || message_unpack_exited(f, &m, &e) < 0) {
-        fail(p, ERR_INVALID, "the sandbox told an exit twice or wrongly");
+        violate(p, "the sandbox told an exit twice or wrongly");
         return;
     }
     p->result.exited = m;
@@ -155,7 +161,7 @@ static void on_frame(void *owner, const struct frame *f)
     bool            begins = f->type == FRAME_STARTED || f->type == FRAME_ERROR;
 
     if (f->type != FRAME_GROUP_ENDED && begins == p->started) { /* one of the two first, and once */
-        fail(p, ERR_INVALID, "the sandbox told a beginning twice or not at all");
+        violate(p, "the sandbox told a beginning twice or not at all");
         return;
     }
     switch (f->type) {
@@ -182,7 +188,7 @@ static void on_frame(void *owner, const struct frame *f)
         on_group_ended(p, f);
         break;
     default:
-        fail(p, ERR_INVALID, "the sandbox sent a frame that fits no process");
+        violate(p, "the sandbox sent a frame that fits no process");
     }
 }
 

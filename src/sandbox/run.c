@@ -23,6 +23,7 @@ struct run {
     enum run_state         state;
     bool                   waiting; /* for the object that the last state started */
     size_t                 next_file;
+    uint32_t               life; /* a channel on which nothing comes but the sandbox's end */
     struct process        *process;
     struct deadline        deadline;
     struct later           later;
@@ -82,6 +83,8 @@ static void finish(struct run *r)
         f->code = -1;
     }
     r->result.verdict = verdict_of(f);
+    if (r->sandbox)
+        sandbox_close_channel(r->sandbox, r->life);
     r->ops->done(r->owner, &r->result);
     deadline_done(&r->deadline);
     later_done(&r->later);
@@ -200,14 +203,33 @@ static const struct process_ops process_ops = {
 
 /* ---- the end before its time ---- */
 
+static void on_life_frame(void *owner, const struct frame *f)
+{
+    struct run *r = owner;
+
+    (void)f;
+    sandbox_fail(r->sandbox, ERR_INVALID, "the sandbox sent a frame on a channel without a peer");
+}
+
+static void on_life_lost(void *owner, const struct err *e)
+{
+    struct run *r = owner;
+
+    r->sandbox = NULL;
+    if (!r->result.err.kind)
+        r->result.err = *e;
+    later_ask(&r->later);
+}
+
+static const struct channel_ops life_ops = {on_life_frame, on_life_lost};
+
 static void on_deadline(void *owner)
 {
     struct run *r = owner;
 
     if (!r->started) { /* an init that does nothing: only its end ends it */
-        if (!r->result.err.kind)
-            err_set(&r->result.err, ERR_TIMEOUT, "the program did not start within 30 seconds");
-        sandbox_stop(r->sandbox);
+        if (r->sandbox)
+            sandbox_fail(r->sandbox, ERR_TIMEOUT, "the program did not start within 30 seconds");
         return;
     }
     r->result.facts.timed_out = true;
@@ -224,7 +246,7 @@ void run_cancel(struct run *r)
         process_kill(r->process);
     else if (!r->result.err.kind)
         err_set(&r->result.err, ERR_CANCELLED, "cancelled");
-    later_ask(&r->later);
+    later_ask(&r->later); /* files on their way are waited for: START_MS bounds that */
 }
 
 /* ---- the beginning ---- */
@@ -241,6 +263,7 @@ struct run *run_start(struct sandbox *s, const struct run_spec *spec, const stru
     deadline_init(&r->deadline, sandbox_base(s), on_deadline, r);
     later_init(&r->later, sandbox_base(s), run_step, r);
     deadline_set(&r->deadline, START_MS);
+    r->life = sandbox_open_channel(s, &life_ops, r);
     later_ask(&r->later);
     return r;
 }

@@ -94,7 +94,7 @@ static void step(void *owner)
         finish(s);
 }
 
-static void fail(struct sandbox *s, enum err_kind kind, const char *sentence)
+void sandbox_fail(struct sandbox *s, enum err_kind kind, const char *sentence)
 {
     if (!s->err.kind)
         err_set(&s->err, kind, "%s", sentence);
@@ -119,7 +119,7 @@ static void on_deadline(void *owner)
     if (s->ending)
         child_kill(&s->jail);
     else
-        fail(s, ERR_TIMEOUT, "the sandbox did not start within 30 seconds");
+        sandbox_fail(s, ERR_TIMEOUT, "the sandbox did not start within 30 seconds");
 }
 
 static void take_error(struct sandbox *s, const struct frame *f)
@@ -127,12 +127,14 @@ static void take_error(struct sandbox *s, const struct frame *f)
     struct err e = {0};
 
     message_take_error(f, &e);
-    fail(s, e.kind, e.msg);
+    sandbox_fail(s, e.kind, e.msg);
     s->err.sys = e.sys;
 }
 
 static void to_channel(struct sandbox *s, const struct frame *f)
 {
+    if (s->err.kind)
+        return; /* it is over; nothing of it is believed any more */
     for (struct channel *c = s->channels; c; c = c->next)
         if (c->id == f->channel) {
             c->ops->frame(c->owner, f);
@@ -147,13 +149,13 @@ static void on_pipe_frame(void *owner, const struct frame *f)
 
     if (f->type == FRAME_HELLO && !s->greeted) {
         if (message_check_hello(f, &e) < 0)
-            fail(s, ERR_INVALID, e.msg);
+            sandbox_fail(s, ERR_INVALID, e.msg);
         s->greeted = true;
         deadline_clear(&s->deadline);
     } else if (f->type == FRAME_ERROR && f->channel == 0) {
         take_error(s, f);
     } else if (!s->greeted || f->type == FRAME_HELLO) {
-        fail(s, ERR_INVALID, "the sandbox did not begin with one hello");
+        sandbox_fail(s, ERR_INVALID, "the sandbox did not begin with one hello");
     } else {
         to_channel(s, f);
     }
@@ -161,12 +163,12 @@ static void on_pipe_frame(void *owner, const struct frame *f)
 
 static void on_pipe_end(void *owner, const struct err *e)
 {
-    fail(owner, ERR_UNAVAILABLE, e->kind ? e->msg : "the sandbox ended");
+    sandbox_fail(owner, ERR_UNAVAILABLE, e->kind ? e->msg : "the sandbox ended");
 }
 
 static void on_control_frame(void *owner, const struct frame *f)
 {
-    if (f->type == FRAME_GROUP_ENDED)
+    if (f->type == FRAME_GROUP_ENDED || f->type == FRAME_ERROR)
         to_channel(owner, f);
 }
 
@@ -174,7 +176,7 @@ static void on_control_frame(void *owner, const struct frame *f)
 static void on_control_end(void *owner, const struct err *e)
 {
     if (e->kind)
-        fail(owner, e->kind, e->msg);
+        sandbox_fail(owner, e->kind, e->msg);
 }
 
 static const struct link_ops pipe_ops = {on_pipe_frame, on_pipe_end};
@@ -263,12 +265,11 @@ struct sandbox *sandbox_start(struct event_base *base, const json_t *plan,
     later_init(&s->later, base, step, s);
     deadline_init(&s->deadline, base, on_deadline, s);
     deadline_set(&s->deadline, START_MS);
-    s->pipe =
-        link_new(base, native.from_init_fd, native.to_init_fd, PEER_INIT | PEER_JAIL, &pipe_ops, s);
+    s->pipe = link_new(base, native.from_init_fd, native.to_init_fd, PEER_INIT, &pipe_ops, s);
     s->control = link_new(base, native.control_fd, native.control_fd, PEER_JAIL, &control_ops, s);
     send_hello(s);
     if (send_plan(s, plan, e) < 0)
-        fail(s, e->kind, e->msg);
+        sandbox_fail(s, e->kind, e->msg);
     return s;
 }
 

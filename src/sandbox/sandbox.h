@@ -24,6 +24,8 @@ struct sandbox_ops {
 struct sandbox *sandbox_start(struct event_base *base, const json_t *plan,
                               const struct sandbox_ops *ops, void *owner, struct err *e);
 void            sandbox_stop(struct sandbox *s); /* idempotent; done still comes */
+/* Its init broke the rules or does not answer: the sandbox ends, and everybody in it is told. */
+void sandbox_fail(struct sandbox *s, enum err_kind kind, const char *sentence);
 
 struct channel_ops {
     void (*frame)(void               *owner,

@@ -56,7 +56,7 @@ static void on_frame(void *owner, const struct frame *f)
     struct upload *u = owner;
     uint32_t       bytes;
 
-    if (f->type == FRAME_CREDIT && message_unpack_u32(f, &bytes, &u->err) == 0 &&
+    if (f->type == FRAME_CREDIT && message_unpack_u32(f, &bytes, NULL) == 0 &&
         bytes <= WINDOW_TO_INIT - u->credit) {
         u->credit += bytes;
     } else if (f->type == FRAME_DONE && u->end_sent) {
@@ -65,8 +65,7 @@ static void on_frame(void *owner, const struct frame *f)
         message_take_error(f, &u->err);
         u->over = true;
     } else {
-        err_set(&u->err, ERR_INVALID, "the sandbox sent a frame that fits no file");
-        u->over = true;
+        sandbox_fail(u->sandbox, ERR_INVALID, "the sandbox sent a frame that fits no file");
     }
     later_ask(&u->later);
 }

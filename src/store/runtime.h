@@ -23,7 +23,7 @@ enum { RUNTIME_VERSION_MAX = 64 };
 enum { RUNTIME_FETCH_UNAVAILABLE = 3 };
 
 struct runtime {
-    char dir[PATH_MAX]; /* has bin/node; npm in lib/node_modules/npm unless is_host */
+    char dir[PATH_MAX]; /* has bin/node */
     char version[RUNTIME_VERSION_MAX];
     bool is_host;   /* this machine's own: dir is its prefix, such as /usr */
     char note[512]; /* one sentence that the user must read, or "" */

@@ -447,3 +447,20 @@ test('a program of ours that does not start is told by its name', limit, async (
     await assertGone(dir);
   }
 });
+
+test('output that nobody takes', limit, async (t) => {
+  const dir = tempDir(t);
+  // a full device is told, and is no broken pipe
+  const full = await start(['run', '-e', 'console.log("x")'], { stdio: ['ignore', fs.openSync('/dev/full', 'w'), 'pipe'] }).ended;
+  assert.deepEqual([full.status, full.stderr], [125, 'jerboa: standard output: No space left on device\n']);
+  // a stderr whose reader went away does not hold the script up
+  const script = path.join(dir, 'loud.js');
+  fs.writeFileSync(script, 'for (let i = 0; i < 320; i++) process.stderr.write("x".repeat(65536)); console.log("through")');
+  const shell = await start(['-c', `"${jerboa}" run --timeout 20s ${script} 2> >(sleep 0.2)`], { program: '/bin/bash' }).ended;
+  assert.deepEqual([shell.status, shell.stdout], [0, 'through\n']);
+});
+
+test('whoever starts us may ignore SIGCHLD', limit, async () => {
+  const r = await start(['-c', `trap '' CHLD; exec "${jerboa}" run -e 'console.log(1)'`], { program: '/bin/bash' }).ended;
+  assert.deepEqual([r.status, r.stdout], [0, '1\n']);
+});

@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
-import { answer, limit, root, run, runCode, tempDir } from './jerboa.mjs';
+import { answer, limit, printed, root, run, runCode, start, tempDir } from './jerboa.mjs';
 
 /** Runs each attempt inside; the answer has its result, or the code of its error. */
 const probe = (args, attempts, ...more) => run([...args, '-e', `
@@ -142,4 +142,35 @@ test('system calls that are walls', limit, async (t) => {
   assert.equal(lines.length, 35);
   const EPERM = 1, ENOSYS = 38;
   for (const [, name, errno] of lines) assert.ok([EPERM, ENOSYS].includes(+errno), `${name}: errno ${errno}`);
+});
+
+test('limits of init are not the code\'s to set', limit, async () => {
+  const results = await probe([], {
+    prlimit: `sh('prlimit --pid 1 --nofile=64:64')`, renice: `sh('renice -n 19 -p 1')`, taskset: `sh('taskset -pc 0 1')`,
+    core: `sh('ulimit -c 0 && prlimit --core=0:0')`,
+  });
+  all(results, ['failed']);
+  assert.equal((await probe([], { own: `sh('ulimit -n 64 && ulimit -n')` })).own, '64'); // the control: one's own can be set
+});
+
+test('what the host mounts later below a shown directory does not appear', { ...limit, skip: process.getuid() !== 0 && 'mounting needs root' }, async (t) => {
+  const dir = tempDir(t);
+  const shown = path.join(dir, 'shown');
+  fs.mkdirSync(shown);
+  execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', shown]);
+  try {
+    execFileSync('mount', ['--make-shared', shown]);
+    fs.mkdirSync(path.join(shown, 'sub'));
+    const child = start(['run', '--dir', shown, '-e', `
+      import fs from 'node:fs';
+      console.log('ready');
+      process.stdin.once('data', () => { console.log(fs.readdirSync('/workspace/dir/sub').join()); process.exit(); })`]);
+    await printed(child, 'ready');
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', path.join(shown, 'sub')]);
+    fs.writeFileSync(path.join(shown, 'sub', 'secret'), 'secret');
+    child.stdin.end('go');
+    assert.equal((await child.ended).stdout, 'ready\n\n');
+  } finally {
+    execFileSync('umount', ['-R', shown]);
+  }
 });

@@ -401,9 +401,12 @@ static const struct mode *find_mode(void)
     char  tail[64] = {0}, *name;
     FILE *self = fopen("/proc/self/exe", "r");
 
-    if (!self || fseek(self, 1 - (long)sizeof tail, SEEK_END) < 0)
+    if (!self)
         return NULL;
-    if (fread(tail, 1, sizeof tail - 1, self) != sizeof tail - 1)
+    fseek(self, 1 - (long)sizeof tail, SEEK_END);
+    size_t n = fread(tail, 1, sizeof tail - 1, self);
+    fclose(self);
+    if (n != sizeof tail - 1)
         return NULL;
     name = memrchr(tail, '\n', sizeof tail - 1);
     for (size_t i = 0; name && i < sizeof modes / sizeof modes[0]; i++)

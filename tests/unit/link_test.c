@@ -165,15 +165,12 @@ static void a_broken_frame_ends_it_once(void **state)
 
 static void frames_leave_whole(void **state)
 {
-    struct owner      *o = *state;
-    uint8_t            bytes[1000];
-    struct frame       f;
-    autobuf struct buf b;
+    struct owner *o = *state;
+    uint8_t       bytes[1000];
+    struct frame  f;
 
-    buf_init(&b, 10);
-    buf_add(&b, "12345678", 8);
     link_send(o->link, FRAME_DATA, 9, STREAM_IN, "abc", 3);
-    link_send_buf(o->link, FRAME_HELLO, 0, &b);
+    link_send(o->link, FRAME_HELLO, 0, 0, "12345678", 8);
     link_send(o->link, FRAME_END, 9, STREAM_IN, NULL, 0);
     ssize_t n = read(o->from, bytes, sizeof bytes);
     assert_int_equal(n, 3 * FRAME_HEADER + 3 + 8);

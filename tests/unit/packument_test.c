@@ -108,7 +108,7 @@ static void test_other_documents(void **state)
         "{\"versions\":{\"1.0.0\":1}}",
     };
     const struct release_want want = {"*", NULL};
-    struct release            release;
+    struct release            release = {0};
 
     (void)state;
     for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {

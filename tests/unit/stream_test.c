@@ -216,7 +216,7 @@ static void broken_output_is_told_once(void **state)
         assert_int_equal(stream_write(s, (char[20000]){0}, 20000), 0);
     turn(o);
     assert_int_equal(o->broken, 1);
-    assert_int_equal(o->left, 4096);
+    assert_int_equal(o->left, 66000); /* what is dropped has left, or its sender would wait */
     stream_free(s);
 }
 
@@ -233,18 +233,6 @@ static void a_write_that_breaks_is_told_from_the_loop(void **state)
     turn(o);
     assert_int_equal(o->broken, 1);
     stream_free(s);
-}
-
-static void without_an_output_nothing_happens(void **state)
-{
-    struct owner  *o = *state;
-    struct stream *s = stream_new(o->base, -1, -1, 0, 0, &ops, o);
-
-    assert_int_equal(stream_write(s, "x", 1), 0);
-    turn(o);
-    assert_int_equal(o->broken + o->calls, 0);
-    stream_free(s);
-    stream_free(NULL);
 }
 
 /* What epoll refuses. */
@@ -273,7 +261,8 @@ static void dev_full_is_broken(void **state)
     assert_int_equal(stream_write(s, "abc", 3), 0);
     turn(o);
     assert_int_equal(o->broken, 1);
-    assert_int_equal(o->left, 0);
+    assert_int_equal(o->sys, ENOSPC);
+    assert_int_equal(o->left, 3);
     stream_free(s);
 }
 
@@ -356,7 +345,6 @@ int main(void)
         TEST(the_queue_has_a_maximum),
         TEST(broken_output_is_told_once),
         TEST(a_write_that_breaks_is_told_from_the_loop),
-        TEST(without_an_output_nothing_happens),
         TEST(dev_null_ends_at_once),
         TEST(dev_full_is_broken),
         TEST(regular_files_are_read_to_their_end),
