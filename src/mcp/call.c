@@ -124,29 +124,41 @@ static char *subject_of(const struct mcp_exchange *x)
     return str_format("%s\n%s\n%s", x->principal, x->rpc.method, text ? text : "");
 }
 
-static int take_state(struct mcp_call *c, const char *text, struct err *e)
+static int take_state(struct mcp_call *c, const json_t *sealed, struct err *e)
 {
-    autojson json_t *content = states_open(c->server->states, c->subject, text, e);
-    const char      *state = rpc_string(content, "s");
+    const char      *text = json_string_value(sealed), *state;
+    autojson json_t *content = NULL;
 
+    if (!text)
+        return err_set(e, ERR_INVALID, "requestState must be a string");
+    content = states_open(c->server->states, c->subject, text, e);
     if (!content)
         return -1;
+    state = rpc_string(content, "s");
     if (state)
         c->state = strdup(state);
     json_object_update(c->answers, json_object_get(content, "a"));
     return 0;
 }
 
-static int take_responses(struct mcp_call *c, const json_t *responses, struct err *e)
+int call_check_answers(const json_t *answers, struct err *e)
 {
     const char *key;
     json_t     *answer;
 
-    if (!json_is_object(responses))
+    if (!json_is_object(answers))
         return err_set(e, ERR_INVALID, "inputResponses must be an object");
-    json_object_foreach((json_t *)responses, key, answer) if (
-        !json_is_object(answer)) return err_set(e, ERR_INVALID,
-                                                "inputResponses.%.60s must be an object", key);
+    json_object_foreach((json_t *)answers, key, answer)
+    {
+        if (!json_is_object(answer))
+            return err_set(e, ERR_INVALID, "inputResponses.%.60s must be an object", key);
+    }
+    return 0;
+}
+
+static int take_responses(struct mcp_call *c, const json_t *responses, struct err *e)
+{
+    TRY(call_check_answers(responses, e));
     json_object_update(c->answers, (json_t *)responses);
     return 0;
 }
@@ -154,7 +166,7 @@ static int take_responses(struct mcp_call *c, const json_t *responses, struct er
 void call_start(struct mcp_call *c)
 {
     const json_t *responses = request_param(c->x, "inputResponses");
-    const char   *state = request_param_string(c->x, "requestState");
+    const json_t *state = request_param(c->x, "requestState");
     struct err    e = {0};
 
     if (request_is_modern(c->x)) {
@@ -303,7 +315,7 @@ void mcp_call_progress(struct mcp_call *c, double progress, double total, const 
     if (total > 0)
         json_object_set_new(params, "total", json_real(total));
     if (message && c->revision->has_audio)
-        json_object_set_new(params, "message", json_string(message));
+        json_object_set_new(params, "message", rpc_text(message));
     request_send(c->x, rpc_notification("notifications/progress", params));
 }
 
@@ -312,8 +324,8 @@ void mcp_call_log(struct mcp_call *c, const char *level, const char *logger, con
     if (!c->x || c->x->log_level < 0 || mcp_log_level(level) < c->x->log_level)
         return;
     request_send(c->x, rpc_notification("notifications/message",
-                                        json_pack("{s:s, s:s*, s:s}", "level", level, "logger",
-                                                  logger, "data", text)));
+                                        json_pack("{s:s, s:s*, s:o}", "level", level, "logger",
+                                                  logger, "data", rpc_text(text))));
 }
 
 void mcp_call_drop_connection(struct mcp_call *c)
@@ -346,10 +358,17 @@ const json_t *mcp_call_answer(const struct mcp_call *c, const char *key)
     return json_object_get(c->answers, key);
 }
 
-void mcp_call_ask(struct mcp_call *c, const char *key, const char *method, json_t *params_take)
+const json_t *mcp_call_ask(struct mcp_call *c, const char *key, const char *method,
+                           json_t *params_take)
 {
-    json_object_set_new(c->asks, key,
-                        json_pack("{s:s, s:o}", "method", method, "params", params_take));
+    const json_t *answer = mcp_call_answer(c, key);
+
+    if (answer)
+        json_decref(params_take);
+    else
+        json_object_set_new(c->asks, key,
+                            json_pack("{s:s, s:o}", "method", method, "params", params_take));
+    return answer;
 }
 
 void mcp_call_set_state(struct mcp_call *c, const char *state)
@@ -393,8 +412,12 @@ static void return_to_client(struct mcp_call *c)
     if (c->state || json_object_size(c->answers) > 0) {
         autojson json_t *content = json_pack("{s:s*, s:O}", "s", c->state, "a", c->answers);
         autofree char   *sealed = states_seal(c->server->states, c->subject, content);
-        if (sealed)
-            json_object_set_new(result, "requestState", json_string(sealed));
+        if (!sealed) {
+            json_decref(result);
+            mcp_call_fail(c, "the answers are too large to remember");
+            return;
+        }
+        json_object_set_new(result, "requestState", json_string(sealed));
     }
     deliver(c, result);
 }
@@ -419,8 +442,10 @@ static void ask_client(struct mcp_call *c)
 
     deadline_set(&c->deadline, ANSWER_MS);
     json_object_foreach(c->asks, key, ask)
+    {
         session_ask(c->x->session, c->x, key, rpc_string(ask, "method"),
                     json_incref(json_object_get(ask, "params")), on_answer, c);
+    }
 }
 
 void mcp_call_wait_answers(struct mcp_call *c)
@@ -458,7 +483,7 @@ void mcp_call_content(struct mcp_call *c, json_t *block_take)
 
 void mcp_call_text(struct mcp_call *c, const char *text)
 {
-    mcp_call_content(c, json_pack("{s:s, s:s}", "type", "text", "text", text));
+    mcp_call_content(c, json_pack("{s:s, s:o}", "type", "text", "text", rpc_text(text)));
 }
 
 void mcp_call_image(struct mcp_call *c, const char *base64, const char *mime_type)

@@ -48,13 +48,15 @@ void mcp_call_log(struct mcp_call *c, const char *level, const char *logger, con
 /* ---- asking back ---- */
 
 const json_t *mcp_call_answer(const struct mcp_call *c, const char *key); /* NULL: not yet */
-void mcp_call_ask(struct mcp_call *c, const char *key, const char *method, json_t *params_take);
+/* The answer if it is there; else NULL, and the question is part of this round. */
+const json_t *mcp_call_ask(struct mcp_call *c, const char *key, const char *method,
+                           json_t *params_take);
 /* After the asks of one round: returns to the client. The handler is called again. */
 void        mcp_call_wait_answers(struct mcp_call *c);
 void        mcp_call_set_state(struct mcp_call *c, const char *state); /* for the next round */
 const char *mcp_call_state(const struct mcp_call *c);                  /* or NULL */
 
-/* ---- the result ---- */
+/* ---- the result (texts need not be UTF-8: what is not becomes U+FFFD) ---- */
 
 void mcp_call_text(struct mcp_call *c, const char *text);
 void mcp_call_image(struct mcp_call *c, const char *base64, const char *mime_type);

@@ -41,6 +41,8 @@ struct mcp_call {
 struct mcp_call *call_new(struct mcp_exchange *x); /* takes x over; fill in the rest, then start */
 void             call_start(struct mcp_call *c); /* takes answers and state in, calls the handler */
 
+int call_check_answers(const json_t *answers, struct err *e); /* an object of objects */
+
 /* For tasks: answers came (an object of results), or it is to end. */
 void call_take_answers(struct mcp_call *c, const json_t *answers);
 void call_cancel(struct mcp_call *c);

@@ -135,15 +135,15 @@ void request_cancel_all(struct mcp_server *s, const struct mcp_session *session)
 
     for (struct mcp_exchange *x = *open; x; x = next) {
         next = x->next;
-        if (!session || x->session == session)
+        if (!session || x->peer == session)
             cancel(x);
     }
 }
 
-void request_cancel_id(struct mcp_server *s, const struct mcp_session *session, const json_t *id)
+void request_cancel_id(struct mcp_server *s, const struct mcp_session *peer, const json_t *id)
 {
     for (struct mcp_exchange *x = s->exchanges; x; x = x->next)
-        if (x->session == session && json_equal((json_t *)x->rpc.id, (json_t *)id)) {
+        if (x->peer == peer && json_equal((json_t *)x->rpc.id, (json_t *)id)) {
             if (!x->method || x->method->run != session_initialize)
                 cancel(x);
             return;
@@ -339,17 +339,18 @@ static bool pass_legacy(struct mcp_exchange *x)
 
 /* ---- notifications and responses of the client ---- */
 
+/* Without a session an id names nothing: modern clients on HTTP all count from 1, and cancel by
+ * closing the response stream. */
 static void take_notification(const struct mcp_origin *from, bool modern, const struct rpc *rpc)
 {
-    struct mcp_session *session = modern ? NULL : from->session;
+    const json_t *id = json_object_get(rpc->params, "requestId");
 
-    if (strcmp(rpc->method, "notifications/cancelled") == 0) {
-        const json_t *id = json_object_get(rpc->params, "requestId");
-        if (id)
-            request_cancel_id(from->server, session, id);
-    } else if (strcmp(rpc->method, "notifications/initialized") == 0 && session) {
-        session_set_ready(session);
-    }
+    if (!from->session)
+        return;
+    if (strcmp(rpc->method, "notifications/cancelled") == 0 && id)
+        request_cancel_id(from->server, from->session, id);
+    else if (strcmp(rpc->method, "notifications/initialized") == 0 && !modern)
+        session_set_ready(from->session);
 }
 
 /* ---- the beginning ---- */
@@ -366,6 +367,7 @@ static struct mcp_exchange *open_exchange(const struct mcp_origin *from, json_t 
     *x = (struct mcp_exchange){
         .server = from->server,
         .session = modern ? NULL : from->session,
+        .peer = from->session,
         .revision = modern ? mcp_revision_modern() : session_revision(from->session),
         .principal = strdup(from->principal ? from->principal : ""),
         .message = json_incref(message),

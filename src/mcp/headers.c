@@ -103,14 +103,27 @@ static int check_params(struct mcp_exchange *x, const json_t *schema, const json
     return 0;
 }
 
+/* Most tools have no such property: only the texts are looked at then. */
+static bool mentions_headers(const struct mcp_tool *t)
+{
+    static const char word[] = "x-mcp-header";
+
+    if (t->input_schema)
+        return strstr(t->input_schema, word);
+    for (const struct field *f = t->fields; f->name; f++)
+        if (f->schema && strstr(f->schema, word))
+            return true;
+    return false;
+}
+
 static int check_tool(struct mcp_exchange *x, struct err *e)
 {
     const char            *name = request_param_string(x, "name");
     const struct mcp_tool *t = name ? offer_tool(x->server, name, MCP_MODERN) : NULL;
 
-    if (!t || !t->input_schema || !strstr(t->input_schema, "x-mcp-header"))
+    if (!t || !mentions_headers(t))
         return 0;
-    autojson json_t *schema = json_loads(t->input_schema, 0, NULL);
+    autojson json_t *schema = offer_schema(t);
     return check_params(x, schema, request_param(x, "arguments"), 0, e);
 }
 

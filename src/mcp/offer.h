@@ -41,6 +41,7 @@ const struct mcp_tool   *offer_tool(const struct mcp_server *s, const char *name
 const struct mcp_prompt *offer_prompt(const struct mcp_server *s, const char *name,
                                       enum mcp_era era);
 
+json_t *offer_schema(const struct mcp_tool *t); /* of its arguments */
 json_t *offer_about(const struct mcp_server *s, const struct mcp_revision *revision);
 json_t *offer_capabilities(const struct mcp_server *s, const struct mcp_revision *revision);
 

@@ -17,6 +17,7 @@ struct mcp_exchange {
     struct mcp_exchange           *next, **at; /* in the server's list of open requests */
     struct mcp_server             *server;
     struct mcp_session            *session; /* NULL in the modern era */
+    struct mcp_session            *peer;    /* whose ids it shares: stdio's in both eras, or NULL */
     const struct mcp_revision     *revision;
     char                          *principal;
     json_t                        *message; /* keeps rpc's parts alive */
@@ -49,9 +50,9 @@ void request_miss_capability(struct mcp_exchange *x, const char *name); /* ends 
 const json_t *request_param(const struct mcp_exchange *x, const char *name);
 const char   *request_param_string(const struct mcp_exchange *x, const char *name);
 
-/* Cancels all requests of a session (NULL: of every one), or the one with this id. */
+/* Cancels all requests of a session (NULL: of every one), or its one with this id. */
 void request_cancel_all(struct mcp_server *s, const struct mcp_session *session);
-void request_cancel_id(struct mcp_server *s, const struct mcp_session *session, const json_t *id);
+void request_cancel_id(struct mcp_server *s, const struct mcp_session *peer, const json_t *id);
 
 /* The methods: one row each, in exchange.c. */
 struct mcp_method {

@@ -54,10 +54,15 @@ json_t *rpc_result(const json_t *id, json_t *result_take)
     return need(json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "result", result_take));
 }
 
+json_t *rpc_text(const char *text)
+{
+    return json_text(text, strlen(text));
+}
+
 json_t *rpc_error(const json_t *id, int code, const char *message, json_t *data_take)
 {
-    return need(json_pack("{s:s, s:O*, s:{s:i, s:s, s:o*}}", "jsonrpc", "2.0", "id", id, "error",
-                          "code", code, "message", message, "data", data_take));
+    return need(json_pack("{s:s, s:O*, s:{s:i, s:o, s:o*}}", "jsonrpc", "2.0", "id", id, "error",
+                          "code", code, "message", rpc_text(message), "data", data_take));
 }
 
 json_t *rpc_notification(const char *method, json_t *params_take)

@@ -38,3 +38,7 @@ json_t *rpc_request(const char *id, const char *method, json_t *params_take);
 
 /* The string member of an object, or NULL. */
 const char *rpc_string(const json_t *object, const char *name);
+
+/* A JSON string of what may be cut within a character, or may not be UTF-8 at all: other people's
+ * output, error texts that quote other people. */
+json_t *rpc_text(const char *text);

@@ -1,7 +1,7 @@
-/* The text is BASE64(payload) "." BASE64(mac). The payload is JSON: an expiry, a nonce, the
- * content. The MAC covers the payload and the subject. Used nonces are kept until they expire, in a
- * ring: when it is full of live ones, the oldest state can no longer be used, which a client sees
- * as expiry. */
+/* The text is BASE64(payload) "." BASE64(mac). The payload is JSON: an expiry, a number, the
+ * content. The MAC covers the payload and the subject. Numbers count up; which of the newest
+ * WINDOW were used is kept in a bitmap, and older ones are refused as if they had expired. So no
+ * state works twice, however many others come between. */
 #include "mcp/state.h"
 
 #include <openssl/evp.h>
@@ -16,12 +16,12 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-enum { KEY_SIZE = 32, MAC_SIZE = 32, LIFE_S = 600, USED_MAX = 4096, STATE_MAX = 65536 };
+enum { KEY_SIZE = 32, MAC_SIZE = 32, LIFE_S = 600, WINDOW = 1 << 20, STATE_MAX = 65536 };
 
 struct states {
     unsigned char key[KEY_SIZE];
-    char          used[USED_MAX][33];
-    size_t        next;
+    int64_t       last; /* number of the newest state */
+    unsigned char used[WINDOW / 8];
 };
 
 static void random_bytes(unsigned char *ret, int size)
@@ -36,7 +36,7 @@ void states_random_id(char ret[33])
     unsigned char     bytes[16];
 
     random_bytes(bytes, sizeof bytes);
-    for (int i = 0; i < 16; i++) {
+    for (size_t i = 0; i < 16; i++) {
         ret[2 * i] = hex[bytes[i] >> 4];
         ret[2 * i + 1] = hex[bytes[i] & 15];
     }
@@ -78,30 +78,28 @@ static void mac_of(const struct states *s, const char *subject, const unsigned c
 
 char *states_seal(struct states *s, const char *subject, const json_t *content)
 {
-    char             nonce[33];
     unsigned char    mac[MAC_SIZE];
-    autojson json_t *payload = NULL;
-    autofree char   *text = NULL, *left = NULL, *right = NULL;
+    autojson json_t *payload = json_pack("{s:I, s:I, s:O}", "e", (json_int_t)time(NULL) + LIFE_S,
+                                         "n", (json_int_t)s->last + 1, "c", content);
+    autofree char   *text = json_dumps(payload, JSON_COMPACT), *left = NULL, *right = NULL;
 
-    states_random_id(nonce);
-    payload = json_pack("{s:I, s:s, s:O}", "e", (json_int_t)(time(NULL) + LIFE_S), "n", nonce, "c",
-                        content);
-    text = json_dumps(payload, JSON_COMPACT);
     if (!text || strlen(text) > STATE_MAX)
         return NULL;
+    s->last++;
+    s->used[s->last % WINDOW / 8] &= (unsigned char)~(1 << s->last % 8);
     mac_of(s, subject, (const unsigned char *)text, strlen(text), mac);
     left = base64_encode(text, strlen(text));
     right = base64_encode(mac, MAC_SIZE);
     return str_format("%s.%s", left, right);
 }
 
-static bool was_used(struct states *s, const char *nonce)
+static bool was_used(struct states *s, int64_t number)
 {
-    for (size_t i = 0; i < USED_MAX; i++)
-        if (strcmp(s->used[i], nonce) == 0)
-            return true;
-    str_copy(s->used[s->next], sizeof s->used[0], nonce);
-    s->next = (s->next + 1) % USED_MAX;
+    unsigned char *byte = &s->used[number % WINDOW / 8], bit = (unsigned char)(1 << number % 8);
+
+    if (*byte & bit)
+        return true;
+    *byte |= bit;
     return false;
 }
 
@@ -109,15 +107,15 @@ static json_t *check_payload(struct states *s, const unsigned char *payload, siz
                              struct err *e)
 {
     autojson json_t *j = json_parse((const char *)payload, size, e);
-    const char      *nonce = json_string_value(json_object_get(j, "n"));
+    int64_t          number = json_integer_value(json_object_get(j, "n"));
 
-    if (!nonce)
+    if (!j)
         return NULL;
-    if (json_integer_value(json_object_get(j, "e")) < time(NULL)) {
+    if (json_integer_value(json_object_get(j, "e")) < time(NULL) || number <= s->last - WINDOW) {
         err_set(e, ERR_INVALID, "requestState has expired: start again");
         return NULL;
     }
-    if (was_used(s, nonce)) {
+    if (was_used(s, number)) {
         err_set(e, ERR_INVALID, "requestState was used already: start again");
         return NULL;
     }

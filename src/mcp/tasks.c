@@ -169,7 +169,8 @@ void tasks_complete(struct task *t, json_t *result_take)
 
 void tasks_fail(struct task *t, int code, const char *message, json_t *data_take)
 {
-    t->error = json_pack("{s:i, s:s, s:o*}", "code", code, "message", message, "data", data_take);
+    t->error = json_pack("{s:i, s:o, s:o*}", "code", code, "message", rpc_text(message), "data",
+                         data_take);
     set_status(t, TASK_FAILED);
 }
 
@@ -239,12 +240,13 @@ static void take_answers(struct task *t, const json_t *answers)
 void tasks_update(struct mcp_exchange *x)
 {
     struct task  *t = find_or_fail(x);
-    const json_t *answers = request_param(x, "inputResponses");
+    const json_t *answers = t ? request_param(x, "inputResponses") : NULL;
+    struct err    e = {0};
 
     if (!t)
         return;
-    if (!json_is_object(answers)) {
-        request_error(x, RPC_INVALID_PARAMS, "inputResponses must be an object", NULL);
+    if (call_check_answers(answers, &e) < 0) {
+        request_error(x, RPC_INVALID_PARAMS, e.msg, NULL);
         return;
     }
     if (t->status == TASK_INPUT_REQUIRED)

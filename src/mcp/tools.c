@@ -6,7 +6,7 @@
 #include "mcp/offer.h"
 #include "mcp/request.h"
 
-static json_t *schema_of(const struct mcp_tool *t)
+json_t *offer_schema(const struct mcp_tool *t)
 {
     return t->fields ? fields_schema(t->fields) : json_loads(t->input_schema, 0, NULL);
 }
@@ -19,7 +19,7 @@ static json_t *describe(const void *row, const struct mcp_revision *revision)
     if (t->unlisted || (t->eras && !(t->eras & mcp_revision_era(revision))))
         return NULL;
     tool = json_pack("{s:s, s:s, s:o}", "name", t->name, "description", t->description,
-                     "inputSchema", schema_of(t));
+                     "inputSchema", offer_schema(t));
     if (revision->has_audio) /* annotations came with it */
         json_object_set_new(tool, "annotations",
                             json_pack("{s:s*, s:b, s:b, s:b, s:b}", "title", t->title,
