@@ -4,7 +4,7 @@ PREFIX  ?= /usr/local
 BUILD   ?= build
 ASAN    := build-asan
 TIME    ?= 120
-SUITES  ?= unit fuzz docs integration
+SUITES  ?= unit fuzz docs integration conformance
 WERROR  := $(if $(CI),true,false)
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 STAMP    = .packages.stamp
@@ -19,9 +19,12 @@ run: all ## run examples/hello.js in a sandbox
 test: all ## everything a newcomer should see pass, in under ten minutes
 	@tools/test $(BUILD) $(SUITES)
 
+conformance: all ## the official suite of MCP, both requirement sets
+	@tools/conformance $(BUILD)
+
 test-full: $(ASAN)/build.ninja ## sanitizers, linters, fuzzers with coverage
 	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
-	@tools/test $(ASAN) unit fuzz integration
+	@tools/test $(ASAN) unit fuzz integration conformance
 	@tools/lint
 	@tools/fuzz 10
 
@@ -57,4 +60,4 @@ $(ASAN)/build.ninja: | $(STAMP)
 	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
 	@mv $(ASAN).log $(ASAN)/setup.log
 
-.PHONY: all run test test-full bench fuzz format install clean help
+.PHONY: all run test conformance test-full bench fuzz format install clean help

@@ -93,7 +93,8 @@ static int decode_one(const struct field *f, const json_t *value, const char *pa
                        (long long)f->min, (long long)f->max, counted[f->type]);
     if (f->type == FIELD_STRING && strlen(json_string_value(value)) != (size_t)n)
         return err_set(e, ERR_INVALID, "%s.%s must not contain a NUL byte", path, f->name);
-    store(f, value, target);
+    if (target)
+        store(f, value, target);
     return 0;
 }
 
@@ -119,4 +120,49 @@ int fields_decode(const struct field *rows, const json_t *object, const char *pa
     for (const struct field *f = rows; f->name; f++)
         TRY(decode_one(f, json_object_get(object, f->name), path, target, e));
     return 0;
+}
+
+int fields_check(const struct field *rows, const json_t *object, const char *path, struct err *e)
+{
+    return fields_decode(rows, object, path, NULL, e);
+}
+
+/* ---- the schema ---- */
+
+static json_t *schema_of(const struct field *f)
+{
+    static const struct {
+        const char *type, *min, *max;
+    } words[] = {
+        [FIELD_STRING] = {"string", "minLength", "maxLength"},
+        [FIELD_INT] = {"integer", "minimum", "maximum"},
+        [FIELD_BOOL] = {"boolean", NULL, NULL},
+        [FIELD_LIST] = {"array", "minItems", "maxItems"},
+        [FIELD_OBJECT] = {"object", NULL, NULL},
+    };
+    json_t *schema =
+        json_pack("{s:s, s:s*}", "type", words[f->type].type, "description", f->description);
+
+    if (words[f->type].min && (f->min != 0 || f->type == FIELD_INT))
+        json_object_set_new(schema, words[f->type].min, json_integer(f->min));
+    if (words[f->type].max)
+        json_object_set_new(schema, words[f->type].max, json_integer(f->max));
+    if (f->schema) {
+        autojson json_t *more = json_loads(f->schema, 0, NULL);
+        json_object_update(schema, more);
+    }
+    return schema;
+}
+
+json_t *fields_schema(const struct field *rows)
+{
+    json_t *properties = json_object(), *required = json_array();
+
+    for (const struct field *f = rows; f->name; f++) {
+        json_object_set_new(properties, f->name, schema_of(f));
+        if (f->required)
+            json_array_append_new(required, json_string(f->name));
+    }
+    return json_pack("{s:s, s:o, s:o, s:b}", "type", "object", "properties", properties, "required",
+                     required, "additionalProperties", 0);
 }

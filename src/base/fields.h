@@ -25,8 +25,14 @@ struct field {
     size_t          offset;
     bool            required;
     int64_t         min, max;
+    const char     *description;
+    const char     *schema; /* further members of its JSON Schema as JSON text ("items"), or NULL */
 };
+
+/* The JSON Schema (2020-12) that says the same as the table. */
+json_t *fields_schema(const struct field *rows);
 
 /* `path` is how the object is called in errors, "plan" or "mounts[3]". */
 int fields_decode(const struct field *rows, const json_t *object, const char *path, void *target,
                   struct err *e);
+int fields_check(const struct field *rows, const json_t *object, const char *path, struct err *e);

@@ -15,3 +15,6 @@ static inline void autojson_done(json_t **j)
 #define autojson __attribute__((cleanup(autojson_done)))
 
 json_t *json_parse(const char *text, size_t size, struct err *e); /* NULL on error */
+
+/* A JSON string of any bytes: what is not UTF-8 becomes U+FFFD. Never NULL. */
+json_t *json_text(const char *text, size_t size);

@@ -1,0 +1,532 @@
+#include "mcp/call.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "mcp/call_private.h"
+#include "mcp/offer.h"
+#include "mcp/session.h"
+#include "mcp/state.h"
+#include "mcp/tasks.h"
+
+enum { ANSWER_MS = 10 * 60 * 1000 }; /* how long a person may think */
+
+/* Which capability of the client a question needs. */
+static const struct {
+    const char *method, *capability;
+} questions[] = {
+    {"elicitation/create", "elicitation"},
+    {"sampling/createMessage", "sampling"},
+    {"roots/list", "roots"},
+};
+
+static const char *capability_for(const char *method)
+{
+    for (size_t i = 0; i < sizeof questions / sizeof questions[0]; i++)
+        if (strcmp(questions[i].method, method) == 0)
+            return questions[i].capability;
+    return NULL;
+}
+
+/* ---- beginning and end ---- */
+
+static void call_free(struct mcp_call *c)
+{
+    if (c->x) {
+        c->x->cancel = NULL;
+        if (c->x->session)
+            session_forget(c->x->session, c->x);
+    }
+    if (c->free_data)
+        c->free_data(c->data);
+    deadline_done(&c->deadline);
+    later_done(&c->again);
+    json_t *owned[] = {c->capabilities, c->arguments, c->variables, c->content, c->structured,
+                       c->messages,     c->contents,  c->asks,      c->answers};
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
+        json_decref(owned[i]);
+    free(c->principal);
+    free(c->uri);
+    free(c->subject);
+    free(c->state);
+    free(c);
+}
+
+void call_cancel(struct mcp_call *c)
+{
+    if (c->on_cancel)
+        c->on_cancel(c);
+    call_free(c);
+}
+
+static void on_exchange_cancel(void *data)
+{
+    call_cancel(data);
+}
+
+static void on_deadline(void *owner)
+{
+    struct mcp_call *c = owner;
+
+    if (c->on_cancel)
+        c->on_cancel(c);
+    c->on_cancel = NULL;
+    if (c->is_tool)
+        mcp_call_fail(c, "timed out");
+    else
+        mcp_call_error(c, RPC_INTERNAL_ERROR, "timed out", NULL);
+}
+
+static void call_again(void *owner)
+{
+    struct mcp_call *c = owner;
+
+    deadline_clear(&c->deadline);
+    c->handler(c);
+}
+
+struct mcp_call *call_new(struct mcp_exchange *x)
+{
+    struct mcp_call *c = calloc(1, sizeof *c);
+
+    if (!c)
+        abort();
+    *c = (struct mcp_call){.server = x->server,
+                           .x = x,
+                           .revision = x->revision,
+                           .principal = strdup(x->principal),
+                           .capabilities = json_deep_copy(x->capabilities),
+                           .arguments = json_object(),
+                           .asks = json_object(),
+                           .answers = json_object()};
+    deadline_init(&c->deadline, x->server->base, on_deadline, c);
+    later_init(&c->again, x->server->base, call_again, c);
+    x->cancel = on_exchange_cancel;
+    x->cancel_data = c;
+    return c;
+}
+
+/* Who asked what: a state is good for that alone. */
+static char *subject_of(const struct mcp_exchange *x)
+{
+    autojson json_t *params = json_copy((json_t *)x->rpc.params);
+    autofree char   *text = NULL;
+
+    json_object_del(params, "_meta");
+    json_object_del(params, "inputResponses");
+    json_object_del(params, "requestState");
+    text = json_dumps(params, JSON_COMPACT | JSON_SORT_KEYS);
+    return str_format("%s\n%s\n%s", x->principal, x->rpc.method, text ? text : "");
+}
+
+static int take_state(struct mcp_call *c, const json_t *sealed, struct err *e)
+{
+    const char      *text = json_string_value(sealed), *state;
+    autojson json_t *content = NULL;
+
+    if (!text)
+        return err_set(e, ERR_INVALID, "requestState must be a string");
+    content = states_open(c->server->states, c->subject, text, e);
+    if (!content)
+        return -1;
+    state = rpc_string(content, "s");
+    if (state)
+        c->state = strdup(state);
+    json_object_update(c->answers, json_object_get(content, "a"));
+    return 0;
+}
+
+int call_check_answers(const json_t *answers, struct err *e)
+{
+    const char *key;
+    json_t     *answer;
+
+    if (!json_is_object(answers))
+        return err_set(e, ERR_INVALID, "inputResponses must be an object");
+    json_object_foreach ((json_t *)answers, key, answer) {
+        if (!json_is_object(answer))
+            return err_set(e, ERR_INVALID, "inputResponses.%.60s must be an object", key);
+    }
+    return 0;
+}
+
+static int take_responses(struct mcp_call *c, const json_t *responses, struct err *e)
+{
+    TRY(call_check_answers(responses, e));
+    json_object_update(c->answers, (json_t *)responses);
+    return 0;
+}
+
+void call_start(struct mcp_call *c)
+{
+    const json_t *responses = request_param(c->x, "inputResponses");
+    const json_t *state = request_param(c->x, "requestState");
+    struct err    e = {0};
+
+    if (request_is_modern(c->x)) {
+        c->subject = subject_of(c->x);
+        if ((state && take_state(c, state, &e) < 0) ||
+            (responses && take_responses(c, responses, &e) < 0)) {
+            mcp_call_error(c, RPC_INVALID_PARAMS, e.msg, NULL);
+            return;
+        }
+    }
+    c->handler(c);
+}
+
+static void deliver(struct mcp_call *c, json_t *result_take)
+{
+    struct mcp_exchange *x = c->x;
+    struct task         *task = c->task;
+
+    call_free(c);
+    if (task)
+        tasks_complete(task, result_take);
+    else
+        request_respond(x, result_take);
+}
+
+void mcp_call_done(struct mcp_call *c)
+{
+    deliver(c, c->assemble(c));
+}
+
+void mcp_call_fail(struct mcp_call *c, const char *fmt, ...)
+{
+    char    text[1024];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (!c->is_tool) {
+        mcp_call_error(c, RPC_INTERNAL_ERROR, text, NULL);
+        return;
+    }
+    c->failed = true;
+    mcp_call_text(c, text);
+    mcp_call_done(c);
+}
+
+void mcp_call_set_failed(struct mcp_call *c)
+{
+    c->failed = true;
+}
+
+void mcp_call_error(struct mcp_call *c, int code, const char *message, json_t *data_take)
+{
+    struct mcp_exchange *x = c->x;
+    struct task         *task = c->task;
+
+    call_free(c);
+    if (task)
+        tasks_fail(task, code, message, data_take);
+    else
+        request_error(x, code, message, data_take);
+}
+
+/* ---- what was asked ---- */
+
+void *mcp_call_context(const struct mcp_call *c)
+{
+    return c->server->context;
+}
+
+const char *mcp_call_principal(const struct mcp_call *c)
+{
+    return c->principal;
+}
+
+const json_t *mcp_call_arguments(const struct mcp_call *c)
+{
+    return c->arguments;
+}
+
+void mcp_call_decode(const struct mcp_call *c, void *target)
+{
+    int r = fields_decode(c->fields, c->arguments, "arguments", target, NULL);
+
+    assert(r == 0);
+    (void)r;
+}
+
+const char *mcp_call_uri(const struct mcp_call *c)
+{
+    return c->uri;
+}
+
+const char *mcp_call_variable(const struct mcp_call *c, const char *name)
+{
+    return rpc_string(c->variables, name);
+}
+
+bool mcp_call_has_capability(const struct mcp_call *c, const char *name)
+{
+    return json_is_object(json_object_get(c->capabilities, name));
+}
+
+bool mcp_call_wants_progress(const struct mcp_call *c)
+{
+    return c->x && c->x->progress_token;
+}
+
+bool mcp_call_knows_links(const struct mcp_call *c)
+{
+    return c->revision->has_structured;
+}
+
+void mcp_call_set_data(struct mcp_call *c, void *data, void (*free_data)(void *data))
+{
+    c->data = data;
+    c->free_data = free_data;
+}
+
+void *mcp_call_data(const struct mcp_call *c)
+{
+    return c->data;
+}
+
+void mcp_call_on_cancel(struct mcp_call *c, void (*cancelled)(struct mcp_call *c))
+{
+    c->on_cancel = cancelled;
+}
+
+void mcp_call_set_deadline(struct mcp_call *c, int64_t ms)
+{
+    deadline_set(&c->deadline, ms);
+}
+
+/* ---- while it runs ---- */
+
+void mcp_call_progress(struct mcp_call *c, double progress, double total, const char *message)
+{
+    json_t *params;
+
+    if (!mcp_call_wants_progress(c) || progress <= c->x->progress)
+        return;
+    c->x->progress = progress;
+    params = json_pack("{s:O, s:f}", "progressToken", c->x->progress_token, "progress", progress);
+    if (total > 0)
+        json_object_set_new(params, "total", json_real(total));
+    if (message && c->revision->has_audio)
+        json_object_set_new(params, "message", rpc_text(message));
+    request_send(c->x, rpc_notification("notifications/progress", params));
+}
+
+void mcp_call_log(struct mcp_call *c, const char *level, const char *logger, const char *text)
+{
+    if (!c->x || c->x->log_level < 0 || mcp_log_level(level) < c->x->log_level)
+        return;
+    request_send(c->x, rpc_notification("notifications/message",
+                                        json_pack("{s:s, s:s*, s:o}", "level", level, "logger",
+                                                  logger, "data", rpc_text(text))));
+}
+
+void mcp_call_drop_connection(struct mcp_call *c)
+{
+    if (c->x && c->x->session && c->x->ops->drop_connection)
+        c->x->ops->drop_connection(c->x->owner);
+}
+
+bool mcp_call_as_task(struct mcp_call *c)
+{
+    struct mcp_exchange *x = c->x;
+
+    if (c->task)
+        return true;
+    if (!request_is_modern(x) || !request_has_capability(x, MCP_TASKS_EXTENSION))
+        return false;
+    c->task = tasks_create(c->server->tasks, c);
+    if (!c->task)
+        return false;
+    x->cancel = NULL;
+    c->x = NULL;
+    request_respond(x, tasks_describe_created(c->task));
+    return true;
+}
+
+/* ---- asking back ---- */
+
+const json_t *mcp_call_answer(const struct mcp_call *c, const char *key)
+{
+    return json_object_get(c->answers, key);
+}
+
+const json_t *mcp_call_ask(struct mcp_call *c, const char *key, const char *method,
+                           json_t *params_take)
+{
+    const json_t *answer = mcp_call_answer(c, key);
+
+    if (answer)
+        json_decref(params_take);
+    else
+        json_object_set_new(c->asks, key,
+                            json_pack("{s:s, s:o}", "method", method, "params", params_take));
+    return answer;
+}
+
+void mcp_call_set_state(struct mcp_call *c, const char *state)
+{
+    free(c->state);
+    c->state = strdup(state);
+}
+
+const char *mcp_call_state(const struct mcp_call *c)
+{
+    return c->state;
+}
+
+void call_take_answers(struct mcp_call *c, const json_t *answers)
+{
+    json_object_update(c->answers, (json_t *)answers);
+    later_ask(&c->again);
+}
+
+/* The first question that the client cannot answer, or NULL. */
+static const char *missing_capability(const struct mcp_call *c)
+{
+    const char *key;
+    json_t     *ask;
+
+    json_object_foreach (c->asks, key, ask) {
+        const char *capability = capability_for(rpc_string(ask, "method"));
+        if (capability && !mcp_call_has_capability(c, capability))
+            return capability;
+    }
+    return NULL;
+}
+
+/* Modern: the call ends here; the client's retry makes a new one that knows what this one knew. */
+static void return_to_client(struct mcp_call *c)
+{
+    json_t *result =
+        json_pack("{s:s, s:O}", "resultType", "input_required", "inputRequests", c->asks);
+
+    if (c->state || json_object_size(c->answers) > 0) {
+        autojson json_t *content = json_pack("{s:s*, s:O}", "s", c->state, "a", c->answers);
+        autofree char   *sealed = states_seal(c->server->states, c->subject, content);
+        if (!sealed) {
+            json_decref(result);
+            mcp_call_fail(c, "the answers are too large to remember");
+            return;
+        }
+        json_object_set_new(result, "requestState", json_string(sealed));
+    }
+    deliver(c, result);
+}
+
+static void on_answer(void *owner, const char *key, const json_t *result)
+{
+    struct mcp_call *c = owner;
+
+    if (result)
+        json_object_set(c->answers, key, (json_t *)result);
+    else
+        json_object_set_new(c->answers, key, json_pack("{s:s}", "action", "cancel"));
+    json_object_del(c->asks, key);
+    if (json_object_size(c->asks) == 0)
+        later_ask(&c->again);
+}
+
+static void ask_client(struct mcp_call *c)
+{
+    const char *key;
+    json_t     *ask;
+
+    deadline_set(&c->deadline, ANSWER_MS);
+    json_object_foreach (c->asks, key, ask) {
+        session_ask(c->x->session, c->x, key, rpc_string(ask, "method"),
+                    json_incref(json_object_get(ask, "params")), on_answer, c);
+    }
+}
+
+void mcp_call_wait_answers(struct mcp_call *c)
+{
+    const char *missing = missing_capability(c);
+
+    if (missing && c->x && request_is_modern(c->x)) {
+        struct mcp_exchange *x = c->x;
+        call_free(c);
+        request_miss_capability(x, missing);
+    } else if (missing) {
+        mcp_call_fail(c, "the client does not support %s, which this needs", missing);
+    } else if (c->task) {
+        tasks_wait(c->task, c->asks);
+    } else if (request_is_modern(c->x)) {
+        return_to_client(c);
+    } else {
+        ask_client(c);
+    }
+}
+
+/* ---- what was collected ---- */
+
+static void append(json_t **list, json_t *item_take)
+{
+    if (!*list)
+        *list = json_array();
+    json_array_append_new(*list, item_take);
+}
+
+void mcp_call_content(struct mcp_call *c, json_t *block_take)
+{
+    append(&c->content, block_take);
+}
+
+void mcp_call_text(struct mcp_call *c, const char *text)
+{
+    mcp_call_content(c, json_pack("{s:s, s:o}", "type", "text", "text", rpc_text(text)));
+}
+
+void mcp_call_image(struct mcp_call *c, const char *base64, const char *mime_type)
+{
+    mcp_call_content(
+        c, json_pack("{s:s, s:s, s:s}", "type", "image", "data", base64, "mimeType", mime_type));
+}
+
+void mcp_call_audio(struct mcp_call *c, const char *base64, const char *mime_type)
+{
+    if (!c->revision->has_audio) {
+        mcp_call_text(c, "(audio, which this client does not know)");
+        return;
+    }
+    mcp_call_content(
+        c, json_pack("{s:s, s:s, s:s}", "type", "audio", "data", base64, "mimeType", mime_type));
+}
+
+void mcp_call_resource(struct mcp_call *c, json_t *resource_take)
+{
+    mcp_call_content(c, json_pack("{s:s, s:o}", "type", "resource", "resource", resource_take));
+}
+
+void mcp_call_resource_link(struct mcp_call *c, json_t *link_take)
+{
+    if (mcp_call_knows_links(c)) {
+        json_object_set_new(link_take, "type", json_string("resource_link"));
+        mcp_call_content(c, link_take);
+    } else {
+        mcp_call_text(c, rpc_string(link_take, "uri"));
+        json_decref(link_take);
+    }
+}
+
+void mcp_call_structured(struct mcp_call *c, json_t *object_take)
+{
+    json_decref(c->structured);
+    c->structured = object_take;
+}
+
+void mcp_call_message(struct mcp_call *c, const char *role, json_t *block_take)
+{
+    append(&c->messages, json_pack("{s:s, s:o}", "role", role, "content", block_take));
+}
+
+void mcp_call_contents(struct mcp_call *c, json_t *contents_take)
+{
+    append(&c->contents, contents_take);
+}

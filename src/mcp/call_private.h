@@ -1,0 +1,48 @@
+/* The inside of a call, for the methods that make calls and for tasks that keep them. */
+#pragma once
+
+#include "loop/deadline.h"
+#include "loop/later.h"
+#include "mcp/call.h"
+#include "mcp/request.h"
+
+struct task;
+
+struct mcp_call {
+    struct mcp_server         *server;
+    struct mcp_exchange       *x;    /* NULL once it is a task */
+    struct task               *task; /* or NULL */
+    const struct mcp_revision *revision;
+    char                      *principal;
+    json_t                    *capabilities; /* the client's; ours to release */
+    const struct field        *fields;       /* of the tool, or NULL */
+    json_t                    *arguments;    /* an object */
+    char                      *uri;
+    json_t                    *variables;
+    void (*handler)(struct mcp_call *c);
+    json_t *(*assemble)(struct mcp_call *c); /* the result of its method from what was collected */
+    bool is_tool;
+
+    json_t *content, *structured, *messages, *contents; /* collected; NULL: nothing yet */
+    bool    failed;
+
+    char   *subject; /* what its state is bound to */
+    char   *state;
+    json_t *asks;    /* this round's: key to {method, params} */
+    json_t *answers; /* of all rounds */
+
+    void *data;
+    void (*free_data)(void *data);
+    void (*on_cancel)(struct mcp_call *c);
+    struct deadline deadline;
+    struct later    again;
+};
+
+struct mcp_call *call_new(struct mcp_exchange *x); /* takes x over; fill in the rest, then start */
+void             call_start(struct mcp_call *c); /* takes answers and state in, calls the handler */
+
+int call_check_answers(const json_t *answers, struct err *e); /* an object of objects */
+
+/* For tasks: answers came (an object of results), or it is to end. */
+void call_take_answers(struct mcp_call *c, const json_t *answers);
+void call_cancel(struct mcp_call *c);

@@ -1,0 +1,155 @@
+#include "mcp/listen.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcp/offer.h"
+#include "mcp/request.h"
+#include "mcp/tasks.h"
+
+enum { LISTEN_URIS_MAX = 1000 };
+
+struct listener {
+    struct listener     *next;
+    struct mcp_exchange *x;
+    bool                 wants[LISTEN_KINDS];
+    const json_t        *uris, *tasks; /* arrays of the request, or NULL */
+};
+
+static const char *const kind_names[LISTEN_KINDS] = {
+    [LISTEN_TOOLS] = "toolsListChanged",
+    [LISTEN_PROMPTS] = "promptsListChanged",
+    [LISTEN_RESOURCES] = "resourcesListChanged",
+};
+
+static void send_on(struct listener *l, const char *method, json_t *params_take)
+{
+    json_object_set_new(params_take, "_meta",
+                        json_pack("{s:O}", MCP_NS "subscriptionId", l->x->rpc.id));
+    request_send(l->x, rpc_notification(method, params_take));
+}
+
+static void forget(void *data)
+{
+    struct listener *l = data;
+
+    for (struct listener **at = &l->x->server->listeners; *at; at = &(*at)->next)
+        if (*at == l) {
+            *at = l->next;
+            break;
+        }
+    free(l);
+}
+
+static bool strings_have(const json_t *list, const char *text)
+{
+    size_t  i;
+    json_t *item;
+
+    json_array_foreach ((json_t *)list, i, item)
+        if (json_is_string(item) && strcmp(json_string_value(item), text) == 0)
+            return true;
+    return false;
+}
+
+static bool is_string_list(const json_t *list)
+{
+    size_t  i;
+    json_t *item;
+
+    if (!json_is_array(list) || json_array_size(list) > LISTEN_URIS_MAX)
+        return false;
+    json_array_foreach ((json_t *)list, i, item)
+        if (!json_is_string(item))
+            return false;
+    return true;
+}
+
+/* The subset that is accepted, as it is acknowledged. */
+static json_t *accepted_subset(struct listener *l, const json_t *asked)
+{
+    json_t *accepted = json_object();
+
+    for (int k = 0; k < LISTEN_KINDS; k++) {
+        l->wants[k] = json_is_true(json_object_get(asked, kind_names[k]));
+        if (l->wants[k])
+            json_object_set_new(accepted, kind_names[k], json_true());
+    }
+    if (l->uris)
+        json_object_set(accepted, "resourceSubscriptions", (json_t *)l->uris);
+    if (l->tasks)
+        json_object_set_new(accepted, "taskIds",
+                            tasks_known(l->x->server->tasks, l->x->principal, l->tasks));
+    return accepted;
+}
+
+void listen_start(struct mcp_exchange *x)
+{
+    const json_t    *asked = request_param(x, "notifications");
+    const json_t    *uris = json_object_get(asked, "resourceSubscriptions");
+    const json_t    *tasks = json_object_get(asked, "taskIds");
+    struct listener *l;
+
+    if (!json_is_object(asked) || (uris && !is_string_list(uris)) ||
+        (tasks && !is_string_list(tasks))) {
+        request_error(x, RPC_INVALID_PARAMS, "notifications must say what to listen to", NULL);
+        return;
+    }
+    if (tasks && !request_has_capability(x, MCP_TASKS_EXTENSION)) {
+        request_miss_capability(x, MCP_TASKS_EXTENSION);
+        return;
+    }
+    l = calloc(1, sizeof *l);
+    if (!l)
+        abort();
+    *l = (struct listener){.next = x->server->listeners, .x = x, .uris = uris, .tasks = tasks};
+    x->server->listeners = l;
+    x->cancel = forget;
+    x->cancel_data = l;
+    send_on(l, "notifications/subscriptions/acknowledged",
+            json_pack("{s:o}", "notifications", accepted_subset(l, asked)));
+}
+
+void listen_tell(struct mcp_server *s, enum listen_kind kind, const char *method,
+                 json_t *params_take)
+{
+    for (struct listener *l = s->listeners, *next; l; l = next) {
+        next = l->next;
+        if (l->wants[kind])
+            send_on(l, method, json_deep_copy(params_take));
+    }
+    json_decref(params_take);
+}
+
+void listen_tell_updated(struct mcp_server *s, const char *uri)
+{
+    for (struct listener *l = s->listeners, *next; l; l = next) {
+        next = l->next;
+        if (strings_have(l->uris, uri))
+            send_on(l, "notifications/resources/updated", json_pack("{s:s}", "uri", uri));
+    }
+}
+
+void listen_tell_task(struct mcp_server *s, const char *principal, const char *task_id,
+                      json_t *task_take)
+{
+    for (struct listener *l = s->listeners, *next; l; l = next) {
+        next = l->next;
+        if (strings_have(l->tasks, task_id) && strcmp(l->x->principal, principal) == 0)
+            send_on(l, "notifications/tasks", json_deep_copy(task_take));
+    }
+    json_decref(task_take);
+}
+
+void listen_end_all(struct mcp_server *s)
+{
+    while (s->listeners) {
+        struct mcp_exchange *x = s->listeners->x;
+        json_t              *meta = json_pack("{s:O}", MCP_NS "subscriptionId", x->rpc.id);
+
+        forget(x->cancel_data);
+        x->cancel = NULL;
+        request_respond(x, json_pack("{s:o}", "_meta", meta));
+    }
+}

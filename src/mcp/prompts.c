@@ -1,0 +1,125 @@
+/* prompts/list, prompts/get, and completion/complete for prompts and resource templates. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "mcp/call_private.h"
+#include "mcp/offer.h"
+#include "mcp/request.h"
+
+static json_t *describe(const void *row, const struct mcp_revision *revision)
+{
+    const struct mcp_prompt *p = row;
+    json_t                  *prompt, *arguments;
+
+    if (p->eras && !(p->eras & mcp_revision_era(revision)))
+        return NULL;
+    prompt = json_pack("{s:s, s:s*, s:s*}", "name", p->name, "title",
+                       revision->has_structured ? p->title : NULL, "description", p->description);
+    if (!p->arguments)
+        return prompt;
+    arguments = json_array();
+    for (const struct mcp_prompt_argument *a = p->arguments; a->name; a++)
+        json_array_append_new(arguments,
+                              json_pack("{s:s, s:s*, s:b}", "name", a->name, "description",
+                                        a->description, "required", a->required));
+    json_object_set_new(prompt, "arguments", arguments);
+    return prompt;
+}
+
+void prompts_list(struct mcp_exchange *x)
+{
+    json_t *result;
+
+    if (offer_page(&x->server->prompts, request_param(x, "cursor"), "prompts", describe,
+                   x->revision, &result) < 0)
+        request_error(x, RPC_INVALID_PARAMS, "there is no such cursor", NULL);
+    else
+        request_respond(x, result);
+}
+
+static json_t *assemble(struct mcp_call *c)
+{
+    return json_pack("{s:o}", "messages", c->messages ? json_incref(c->messages) : json_array());
+}
+
+static int check_arguments(const struct mcp_prompt *p, const json_t *arguments, struct err *e)
+{
+    const char *name;
+    json_t     *value;
+
+    if (arguments && !json_is_object(arguments))
+        return err_set(e, ERR_INVALID, "arguments must be an object");
+    json_object_foreach ((json_t *)arguments, name, value)
+        if (!json_is_string(value))
+            return err_set(e, ERR_INVALID, "arguments.%.60s must be a string", name);
+    for (const struct mcp_prompt_argument *a = p->arguments; a && a->name; a++)
+        if (a->required && !json_object_get(arguments, a->name))
+            return err_set(e, ERR_INVALID, "arguments.%s is missing", a->name);
+    return 0;
+}
+
+void prompts_get(struct mcp_exchange *x)
+{
+    const char              *name = request_param_string(x, "name");
+    const json_t            *arguments = request_param(x, "arguments");
+    const struct mcp_prompt *p =
+        name ? offer_prompt(x->server, name, mcp_revision_era(x->revision)) : NULL;
+    struct err       e = {0};
+    struct mcp_call *c;
+
+    if (!p)
+        err_set(&e, ERR_INVALID, "there is no such prompt");
+    if (!p || check_arguments(p, arguments, &e) < 0) {
+        request_error(x, RPC_INVALID_PARAMS, e.msg, NULL);
+        return;
+    }
+    c = call_new(x);
+    c->handler = p->get;
+    c->assemble = assemble;
+    if (arguments)
+        json_object_update(c->arguments, (json_t *)arguments);
+    call_start(c);
+}
+
+/* ---- completion ---- */
+
+typedef void completer(const char *name, const char *prefix, json_t *values, void *context);
+
+/* Who completes what `ref` names; false when it names nothing. */
+static bool find_completer(const struct mcp_exchange *x, const json_t *ref, completer **ret)
+{
+    const char *type = rpc_string(ref, "type"), *name = rpc_string(ref, "name"),
+               *uri = rpc_string(ref, "uri");
+
+    if (type && name && strcmp(type, "ref/prompt") == 0) {
+        const struct mcp_prompt *p = offer_prompt(x->server, name, mcp_revision_era(x->revision));
+        *ret = p ? p->complete : NULL;
+        return p != NULL;
+    }
+    for (size_t i = 0; type && uri && i < x->server->resources.n; i++) {
+        const struct mcp_resource *r = x->server->resources.rows[i];
+        if (strcmp(type, "ref/resource") == 0 && strcmp(r->uri, uri) == 0) {
+            *ret = r->complete;
+            return true;
+        }
+    }
+    return false;
+}
+
+void completion_complete(struct mcp_exchange *x)
+{
+    const json_t *argument = request_param(x, "argument");
+    const char   *name = rpc_string(argument, "name"), *value = rpc_string(argument, "value");
+    completer    *complete = NULL;
+    json_t       *values;
+
+    if (!name || !value || !find_completer(x, request_param(x, "ref"), &complete)) {
+        request_error(x, RPC_INVALID_PARAMS, "ref or argument names nothing that we have", NULL);
+        return;
+    }
+    values = json_array();
+    if (complete)
+        complete(name, value, values, x->server->context);
+    request_respond(x, json_pack("{s:{s:o, s:b}}", "completion", "values", values, "hasMore", 0));
+}

@@ -1,0 +1,44 @@
+/* rpc - JSON-RPC 2.0: what a message is, and how ours are made.
+ *
+ * Ids are kept as the JSON values they came as (a string or an integer) and echoed; an error that
+ * cannot name its request has no id at all, never null. */
+#pragma once
+
+#include "base/err.h"
+#include "base/json.h"
+
+enum {
+    RPC_PARSE_ERROR = -32700,
+    RPC_INVALID_REQUEST = -32600,
+    RPC_METHOD_NOT_FOUND = -32601,
+    RPC_INVALID_PARAMS = -32602,
+    RPC_INTERNAL_ERROR = -32603,
+    RPC_RESOURCE_NOT_FOUND = -32002, /* legacy revisions only */
+    RPC_HEADER_MISMATCH = -32020,
+    RPC_MISSING_CAPABILITY = -32021,
+    RPC_UNSUPPORTED_VERSION = -32022,
+};
+
+enum rpc_kind { RPC_REQUEST, RPC_NOTIFICATION, RPC_RESPONSE };
+
+struct rpc { /* all borrowed from the message */
+    enum rpc_kind kind;
+    const json_t *id;
+    const char   *method;
+    const json_t *params; /* an object, or NULL */
+    const json_t *result, *error;
+};
+
+int rpc_parse(const json_t *message, struct rpc *ret, struct err *e);
+
+json_t *rpc_result(const json_t *id, json_t *result_take);
+json_t *rpc_error(const json_t *id, int code, const char *message, json_t *data_take);
+json_t *rpc_notification(const char *method, json_t *params_take);
+json_t *rpc_request(const char *id, const char *method, json_t *params_take);
+
+/* The string member of an object, or NULL. */
+const char *rpc_string(const json_t *object, const char *name);
+
+/* A JSON string of what may be cut within a character, or may not be UTF-8 at all: other people's
+ * output, error texts that quote other people. */
+json_t *rpc_text(const char *text);

@@ -1,0 +1,228 @@
+#include "mcp/server.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcp/listen.h"
+#include "mcp/offer.h"
+#include "mcp/request.h"
+#include "mcp/session.h"
+#include "mcp/state.h"
+#include "mcp/tasks.h"
+
+/* ---- registering ---- */
+
+static void add(struct offer_table *t, const void *row)
+{
+    assert(t->n < OFFER_MAX);
+    t->rows[t->n++] = row;
+}
+
+void mcp_server_add_tool(struct mcp_server *s, const struct mcp_tool *tool)
+{
+    assert(!tool->fields != !tool->input_schema);
+    add(&s->tools, tool);
+}
+
+void mcp_server_add_resource(struct mcp_server *s, const struct mcp_resource *resource)
+{
+    add(&s->resources, resource);
+}
+
+void mcp_server_add_prompt(struct mcp_server *s, const struct mcp_prompt *prompt)
+{
+    add(&s->prompts, prompt);
+}
+
+struct mcp_server *mcp_server_new(struct event_base *base, const struct mcp_about *about,
+                                  void *context)
+{
+    struct mcp_server *s = calloc(1, sizeof *s);
+
+    if (!s)
+        abort();
+    s->base = base;
+    s->about = about;
+    s->context = context;
+    s->states = states_new();
+    s->tasks = tasks_new(s);
+    return s;
+}
+
+void mcp_server_free(struct mcp_server *s)
+{
+    if (!s)
+        return;
+    request_cancel_all(s, NULL);
+    tasks_free(s->tasks);
+    states_free(s->states);
+    free(s);
+}
+
+void mcp_server_stop(struct mcp_server *s)
+{
+    listen_end_all(s);
+}
+
+/* ---- what is offered ---- */
+
+bool offer_has_tools(const struct mcp_server *s)
+{
+    return s->tools.n > 0;
+}
+
+bool offer_has_resources(const struct mcp_server *s)
+{
+    return s->resources.n > 0;
+}
+
+bool offer_has_prompts(const struct mcp_server *s)
+{
+    return s->prompts.n > 0;
+}
+
+bool offer_has_completions(const struct mcp_server *s)
+{
+    return offer_has_resources(s) || offer_has_prompts(s);
+}
+
+bool offer_has_tasks(const struct mcp_server *s)
+{
+    for (size_t i = 0; i < s->tools.n; i++)
+        if (((const struct mcp_tool *)s->tools.rows[i])->task != MCP_TASK_NEVER)
+            return true;
+    return false;
+}
+
+static bool is_offered(enum mcp_era eras, enum mcp_era era)
+{
+    return eras == 0 || (eras & era);
+}
+
+const struct mcp_tool *offer_tool(const struct mcp_server *s, const char *name, enum mcp_era era)
+{
+    for (size_t i = 0; i < s->tools.n; i++) {
+        const struct mcp_tool *t = s->tools.rows[i];
+        if (is_offered(t->eras, era) && strcmp(t->name, name) == 0)
+            return t;
+    }
+    return NULL;
+}
+
+const struct mcp_prompt *offer_prompt(const struct mcp_server *s, const char *name,
+                                      enum mcp_era era)
+{
+    for (size_t i = 0; i < s->prompts.n; i++) {
+        const struct mcp_prompt *p = s->prompts.rows[i];
+        if (is_offered(p->eras, era) && strcmp(p->name, name) == 0)
+            return p;
+    }
+    return NULL;
+}
+
+json_t *offer_about(const struct mcp_server *s, const struct mcp_revision *revision)
+{
+    const struct mcp_about *a = s->about;
+    json_t                 *about = json_pack("{s:s, s:s}", "name", a->name, "version", a->version);
+
+    if (a->title && revision->has_structured)
+        json_object_set_new(about, "title", json_string(a->title));
+    if (a->icons && revision->has_icons)
+        json_object_set_new(about, "icons", json_loads(a->icons, 0, NULL));
+    return about;
+}
+
+json_t *offer_capabilities(const struct mcp_server *s, const struct mcp_revision *revision)
+{
+    json_t *c = json_object();
+
+    if (offer_has_tools(s))
+        json_object_set_new(c, "tools", json_pack("{s:b}", "listChanged", 1));
+    if (offer_has_prompts(s))
+        json_object_set_new(c, "prompts", json_pack("{s:b}", "listChanged", 1));
+    if (offer_has_resources(s))
+        json_object_set_new(c, "resources",
+                            json_pack("{s:b, s:b}", "listChanged", 1, "subscribe", 1));
+    if (offer_has_completions(s) && revision->has_audio)
+        json_object_set_new(c, "completions", json_object());
+    json_object_set_new(c, "logging", json_object());
+    if (offer_has_tasks(s) && revision->stateless)
+        json_object_set_new(c, "extensions", json_pack("{s:{}}", MCP_NS "tasks"));
+    return c;
+}
+
+/* ---- lists ---- */
+
+int offer_page(const struct offer_table *table, const json_t *cursor, const char *member,
+               json_t *(*describe)(const void *row, const struct mcp_revision *revision),
+               const struct mcp_revision *revision, json_t **ret)
+{
+    size_t  i = 0;
+    json_t *list, *result;
+
+    if (cursor) { /* ours is the index of the next row */
+        const char *text = json_string_value(cursor);
+        char       *end;
+        i = text ? strtoul(text, &end, 10) : 0;
+        if (!text || !*text || *end || i == 0 || i >= table->n)
+            return -1;
+    }
+    list = json_array();
+    for (; i < table->n && json_array_size(list) < OFFER_PAGE; i++) {
+        json_t *row = describe(table->rows[i], revision);
+        if (row)
+            json_array_append_new(list, row);
+    }
+    result = json_pack("{s:o}", member, list);
+    if (i < table->n) {
+        char next[24];
+        snprintf(next, sizeof next, "%zu", i);
+        json_object_set_new(result, "nextCursor", json_string(next));
+    }
+    *ret = result;
+    return 0;
+}
+
+void server_discover(struct mcp_exchange *x)
+{
+    const char *instructions = x->server->about->instructions;
+    json_t     *versions = json_array();
+    json_t     *result = json_pack("{s:o, s:o}", "supportedVersions", versions, "capabilities",
+                                   offer_capabilities(x->server, x->revision));
+
+    for (const struct mcp_revision *r = mcp_revisions; r->date; r++)
+        json_array_append_new(versions, json_string(r->date));
+    if (instructions)
+        json_object_set_new(result, "instructions", json_string(instructions));
+    request_respond(x, result);
+}
+
+/* ---- changes ---- */
+
+static void tell_changed(struct mcp_server *s, const char *method, enum listen_kind kind)
+{
+    sessions_send(s, method);
+    listen_tell(s, kind, method, json_object());
+}
+
+void mcp_server_tools_changed(struct mcp_server *s)
+{
+    tell_changed(s, "notifications/tools/list_changed", LISTEN_TOOLS);
+}
+
+void mcp_server_prompts_changed(struct mcp_server *s)
+{
+    tell_changed(s, "notifications/prompts/list_changed", LISTEN_PROMPTS);
+}
+
+void mcp_server_resources_changed(struct mcp_server *s)
+{
+    tell_changed(s, "notifications/resources/list_changed", LISTEN_RESOURCES);
+}
+
+void mcp_server_resource_updated(struct mcp_server *s, const char *uri)
+{
+    sessions_send_updated(s, uri);
+    listen_tell_updated(s, uri);
+}

@@ -1,0 +1,80 @@
+/* server - what an MCP server offers: tools, resources, prompts, completions. No sockets here.
+ *
+ * Descriptions are static tables of the program that uses the library; the server keeps pointers to
+ * them. Lists go out in the order of registration. A transport (stdio, HTTP) brings messages in
+ * through mcp/exchange.h. */
+#pragma once
+
+#include <event2/event.h>
+#include <stdbool.h>
+
+#include "base/fields.h"
+#include "base/json.h"
+#include "mcp/call.h"
+#include "mcp/revision.h"
+
+struct mcp_server;
+
+struct mcp_about {
+    const char *name, *title, *version;
+    const char *instructions; /* or NULL */
+    const char *icons;        /* JSON array, or NULL */
+};
+
+enum mcp_task_mode { MCP_TASK_NEVER, MCP_TASK_OPTIONAL, MCP_TASK_REQUIRED };
+
+struct mcp_tool {
+    const char         *name, *title, *description;
+    const struct field *fields;        /* arguments: validated, and the input schema */
+    const char         *input_schema;  /* instead of fields: listed verbatim, the tool validates */
+    const char         *output_schema; /* JSON, or NULL */
+    const char         *icons;         /* JSON array, or NULL */
+    struct {
+        bool read_only, destructive, idempotent, open_world;
+    } hints;
+    enum mcp_era       eras; /* 0 is MCP_BOTH */
+    bool               unlisted;
+    enum mcp_task_mode task;
+    const char        *needs; /* a client capability ("sampling") without which it cannot run */
+    /* Called for the call and again after each answer to something it asked (see call.h). Must end
+     * in mcp_call_done, _fail, _error or _ask, now or later. */
+    void (*call)(struct mcp_call *c);
+};
+
+struct mcp_resource {
+    const char *uri; /* or a template: test://template/{id}/data, {+path} */
+    const char *name, *title, *description, *mime_type;
+    void (*read)(struct mcp_call *c); /* mcp_call_uri, mcp_call_variable */
+    /* Completes a variable of a template: appends at most 100 strings to values. NULL: none. */
+    void (*complete)(const char *variable, const char *prefix, json_t *values, void *context);
+};
+
+struct mcp_prompt_argument {
+    const char *name, *description;
+    bool        required;
+};
+
+struct mcp_prompt {
+    const char                       *name, *title, *description;
+    const struct mcp_prompt_argument *arguments; /* the last has no name; or NULL */
+    enum mcp_era                      eras;
+    void (*get)(struct mcp_call *c); /* mcp_call_message, then mcp_call_done */
+    void (*complete)(const char *argument, const char *prefix, json_t *values, void *context);
+};
+
+struct mcp_server *mcp_server_new(struct event_base *base, const struct mcp_about *about,
+                                  void *context); /* context: for handlers, mcp_call_context */
+void               mcp_server_free(struct mcp_server *s); /* cancels what runs */
+
+void mcp_server_add_tool(struct mcp_server *s, const struct mcp_tool *tool);
+void mcp_server_add_resource(struct mcp_server *s, const struct mcp_resource *resource);
+void mcp_server_add_prompt(struct mcp_server *s, const struct mcp_prompt *prompt);
+
+/* Ends the open listen streams properly; what else runs is left alone. */
+void mcp_server_stop(struct mcp_server *s);
+
+/* Something changed: everybody who asked for it is told. */
+void mcp_server_tools_changed(struct mcp_server *s);
+void mcp_server_prompts_changed(struct mcp_server *s);
+void mcp_server_resources_changed(struct mcp_server *s);
+void mcp_server_resource_updated(struct mcp_server *s, const char *uri);

@@ -1,0 +1,257 @@
+#include "mcp/session.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcp/offer.h"
+#include "mcp/request.h"
+
+enum { SUBSCRIPTIONS_MAX = 1000 };
+
+struct ask {
+    struct ask          *next;
+    unsigned             number;
+    struct mcp_exchange *x;
+    char                *key;
+    session_answered    *answered;
+    void                *owner;
+};
+
+struct mcp_session {
+    struct mcp_session           *next;
+    struct mcp_server            *server;
+    const struct mcp_revision    *revision;
+    char                         *principal;
+    json_t                       *capabilities;  /* of the client */
+    json_t                       *subscriptions; /* an object: uri to true */
+    int                           log_level;
+    bool                          initialized, ready;
+    unsigned                      last_ask;
+    struct ask                   *asks;
+    const struct mcp_session_ops *ops;
+    void                         *owner;
+};
+
+static void ask_free(struct ask *a)
+{
+    free(a->key);
+    free(a);
+}
+
+struct mcp_session *mcp_session_new(struct mcp_server *server, const char *principal,
+                                    const struct mcp_session_ops *ops, void *owner)
+{
+    struct mcp_session *s = calloc(1, sizeof *s);
+
+    if (!s)
+        abort();
+    *s = (struct mcp_session){.next = server->sessions,
+                              .server = server,
+                              .revision = mcp_revision_newest_legacy(),
+                              .principal = strdup(principal),
+                              .capabilities = json_object(),
+                              .subscriptions = json_object(),
+                              .log_level = mcp_log_level("info"),
+                              .ops = ops,
+                              .owner = owner};
+    server->sessions = s;
+    return s;
+}
+
+void mcp_session_free(struct mcp_session *s)
+{
+    if (!s)
+        return;
+    request_cancel_all(s->server, s);
+    for (struct mcp_session **at = &s->server->sessions; *at; at = &(*at)->next)
+        if (*at == s) {
+            *at = s->next;
+            break;
+        }
+    while (s->asks) {
+        struct ask *a = s->asks;
+        s->asks = a->next;
+        ask_free(a);
+    }
+    json_decref(s->capabilities);
+    json_decref(s->subscriptions);
+    free(s->principal);
+    free(s);
+}
+
+bool mcp_session_is_initialized(const struct mcp_session *s)
+{
+    return s->initialized;
+}
+
+const char *mcp_session_version(const struct mcp_session *s)
+{
+    return s->revision->date;
+}
+
+const char *mcp_session_principal(const struct mcp_session *s)
+{
+    return s->principal;
+}
+
+const struct mcp_revision *session_revision(const struct mcp_session *s)
+{
+    return s->revision;
+}
+
+const json_t *session_capabilities(const struct mcp_session *s)
+{
+    return s->capabilities;
+}
+
+int session_log_level(const struct mcp_session *s)
+{
+    return s->log_level;
+}
+
+void session_set_ready(struct mcp_session *s)
+{
+    s->ready = s->initialized;
+}
+
+/* ---- methods ---- */
+
+void session_initialize(struct mcp_exchange *x)
+{
+    struct mcp_session        *s = x->session;
+    const char                *asked = request_param_string(x, "protocolVersion");
+    const json_t              *capabilities = request_param(x, "capabilities");
+    const struct mcp_revision *known = asked ? mcp_revision_find(asked) : NULL;
+    json_t                    *result;
+
+    if (s->initialized || !asked || !json_is_object(capabilities)) {
+        request_error(x, RPC_INVALID_PARAMS,
+                      s->initialized ? "already initialized"
+                                     : "initialize needs protocolVersion and capabilities",
+                      NULL);
+        return;
+    }
+    s->revision = known && !known->stateless ? known : mcp_revision_newest_legacy();
+    x->revision = s->revision;
+    json_decref(s->capabilities);
+    s->capabilities = json_deep_copy(capabilities);
+    s->initialized = true;
+    result = json_pack("{s:s, s:o, s:o}", "protocolVersion", s->revision->date, "capabilities",
+                       offer_capabilities(s->server, s->revision), "serverInfo",
+                       offer_about(s->server, s->revision));
+    if (s->server->about->instructions)
+        json_object_set_new(result, "instructions", json_string(s->server->about->instructions));
+    request_respond(x, result);
+}
+
+void session_ping(struct mcp_exchange *x)
+{
+    request_respond(x, json_object());
+}
+
+void session_set_log_level(struct mcp_exchange *x)
+{
+    int level = mcp_log_level(request_param_string(x, "level"));
+
+    if (level < 0) {
+        request_error(x, RPC_INVALID_PARAMS, "level is none of debug to emergency", NULL);
+        return;
+    }
+    x->session->log_level = level;
+    request_respond(x, json_object());
+}
+
+void session_subscribe(struct mcp_exchange *x)
+{
+    const char *uri = request_param_string(x, "uri");
+
+    if (!uri || json_object_size(x->session->subscriptions) >= SUBSCRIPTIONS_MAX) {
+        request_error(x, RPC_INVALID_PARAMS, uri ? "too many subscriptions" : "uri is missing",
+                      NULL);
+        return;
+    }
+    json_object_set_new(x->session->subscriptions, uri, json_true());
+    request_respond(x, json_object());
+}
+
+void session_unsubscribe(struct mcp_exchange *x)
+{
+    const char *uri = request_param_string(x, "uri");
+
+    if (!uri) {
+        request_error(x, RPC_INVALID_PARAMS, "uri is missing", NULL);
+        return;
+    }
+    json_object_del(x->session->subscriptions, uri);
+    request_respond(x, json_object());
+}
+
+/* ---- requests of ours ---- */
+
+void session_ask(struct mcp_session *s, struct mcp_exchange *x, const char *key, const char *method,
+                 json_t *params_take, session_answered *answered, void *owner)
+{
+    struct ask *a = calloc(1, sizeof *a);
+    char        id[32];
+
+    if (!a)
+        abort();
+    *a = (struct ask){s->asks, ++s->last_ask, x, strdup(key), answered, owner};
+    s->asks = a;
+    snprintf(id, sizeof id, "srv-%u", a->number);
+    request_send(x, rpc_request(id, method, params_take));
+}
+
+void session_forget(struct mcp_session *s, const struct mcp_exchange *x)
+{
+    for (struct ask **at = &s->asks; *at;) {
+        struct ask *a = *at;
+        if (a->x != x) {
+            at = &a->next;
+            continue;
+        }
+        *at = a->next;
+        ask_free(a);
+    }
+}
+
+void session_take_response(struct mcp_session *s, const struct rpc *rpc)
+{
+    unsigned number;
+
+    if (!json_is_string(rpc->id) || sscanf(json_string_value(rpc->id), "srv-%u", &number) != 1)
+        return;
+    for (struct ask **at = &s->asks; *at; at = &(*at)->next)
+        if ((*at)->number == number) {
+            struct ask *a = *at;
+            *at = a->next;
+            a->answered(a->owner, a->key, rpc->result);
+            ask_free(a);
+            return;
+        }
+}
+
+/* ---- to all ---- */
+
+static void send_to(struct mcp_session *s, json_t *message_take)
+{
+    s->ops->send(s->owner, message_take);
+    json_decref(message_take);
+}
+
+void sessions_send(struct mcp_server *server, const char *method)
+{
+    for (struct mcp_session *s = server->sessions; s; s = s->next)
+        if (s->ready)
+            send_to(s, rpc_notification(method, NULL));
+}
+
+void sessions_send_updated(struct mcp_server *server, const char *uri)
+{
+    for (struct mcp_session *s = server->sessions; s; s = s->next)
+        if (s->ready && json_object_get(s->subscriptions, uri))
+            send_to(s, rpc_notification("notifications/resources/updated",
+                                        json_pack("{s:s}", "uri", uri)));
+}

@@ -1,0 +1,28 @@
+/* session - the state of the legacy era: what was negotiated, levels, subscriptions, and requests
+ * of ours that wait for the client's answer. One a process on stdio, one an Mcp-Session-Id on HTTP.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "mcp/exchange.h"
+#include "mcp/revision.h"
+#include "mcp/rpc.h"
+
+const struct mcp_revision *session_revision(const struct mcp_session *s);
+const json_t              *session_capabilities(const struct mcp_session *s);
+int                        session_log_level(const struct mcp_session *s);
+void                       session_set_ready(struct mcp_session *s);
+
+/* A request to the client, sent on the stream of x. The answer is handed to `answered` under its
+ * key, once: the result, or NULL when the client refused. session_forget drops what x still waits
+ * for. */
+typedef void session_answered(void *owner, const char *key, const json_t *result);
+void session_ask(struct mcp_session *s, struct mcp_exchange *x, const char *key, const char *method,
+                 json_t *params_take, session_answered *answered, void *owner);
+void session_forget(struct mcp_session *s, const struct mcp_exchange *x);
+void session_take_response(struct mcp_session *s, const struct rpc *rpc);
+
+/* To all sessions that are ready. */
+void sessions_send(struct mcp_server *server, const char *method);
+void sessions_send_updated(struct mcp_server *server, const char *uri); /* to its subscribers */

@@ -1,0 +1,140 @@
+/* The text is BASE64(payload) "." BASE64(mac). The payload is JSON: an expiry, a number, the
+ * content. The MAC covers the payload and the subject. Numbers count up; which of the newest
+ * WINDOW were used is kept in a bitmap, and older ones are refused as if they had expired. So no
+ * state works twice, however many others come between. */
+#include "mcp/state.h"
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/base64.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+enum { KEY_SIZE = 32, MAC_SIZE = 32, LIFE_S = 600, WINDOW = 1 << 20, STATE_MAX = 65536 };
+
+struct states {
+    unsigned char key[KEY_SIZE];
+    int64_t       last; /* number of the newest state */
+    unsigned char used[WINDOW / 8];
+};
+
+static void random_bytes(unsigned char *ret, int size)
+{
+    if (RAND_bytes(ret, size) != 1)
+        abort();
+}
+
+void states_random_id(char ret[33])
+{
+    static const char hex[] = "0123456789abcdef";
+    unsigned char     bytes[16];
+
+    random_bytes(bytes, sizeof bytes);
+    for (size_t i = 0; i < 16; i++) {
+        ret[2 * i] = hex[bytes[i] >> 4];
+        ret[2 * i + 1] = hex[bytes[i] & 15];
+    }
+    ret[32] = '\0';
+}
+
+struct states *states_new(void)
+{
+    struct states *s = calloc(1, sizeof *s);
+
+    if (!s)
+        abort();
+    random_bytes(s->key, KEY_SIZE);
+    return s;
+}
+
+void states_free(struct states *s)
+{
+    free(s);
+}
+
+/* ---- the MAC ---- */
+
+static void mac_of(const struct states *s, const char *subject, const unsigned char *payload,
+                   size_t size, unsigned char ret[MAC_SIZE])
+{
+    size_t         subject_size = strlen(subject) + 1; /* the NUL separates the two */
+    unsigned char *both = malloc(subject_size + size);
+    unsigned       n = MAC_SIZE;
+
+    if (!both)
+        abort();
+    memcpy(both, subject, subject_size);
+    memcpy(both + subject_size, payload, size);
+    if (!HMAC(EVP_sha256(), s->key, KEY_SIZE, both, subject_size + size, ret, &n))
+        abort();
+    free(both);
+}
+
+char *states_seal(struct states *s, const char *subject, const json_t *content)
+{
+    unsigned char    mac[MAC_SIZE];
+    autojson json_t *payload = json_pack("{s:I, s:I, s:O}", "e", (json_int_t)time(NULL) + LIFE_S,
+                                         "n", (json_int_t)s->last + 1, "c", content);
+    autofree char   *text = json_dumps(payload, JSON_COMPACT), *left = NULL, *right = NULL;
+
+    if (!text || strlen(text) > STATE_MAX)
+        return NULL;
+    s->last++;
+    s->used[s->last % WINDOW / 8] &= (unsigned char)~(1 << s->last % 8);
+    mac_of(s, subject, (const unsigned char *)text, strlen(text), mac);
+    left = base64_encode(text, strlen(text));
+    right = base64_encode(mac, MAC_SIZE);
+    return str_format("%s.%s", left, right);
+}
+
+static bool was_used(struct states *s, int64_t number)
+{
+    unsigned char *byte = &s->used[number % WINDOW / 8], bit = (unsigned char)(1 << number % 8);
+
+    if (*byte & bit)
+        return true;
+    *byte |= bit;
+    return false;
+}
+
+static json_t *check_payload(struct states *s, const unsigned char *payload, size_t size,
+                             struct err *e)
+{
+    autojson json_t *j = json_parse((const char *)payload, size, e);
+    int64_t          number = json_integer_value(json_object_get(j, "n"));
+
+    if (!j)
+        return NULL;
+    if (json_integer_value(json_object_get(j, "e")) < time(NULL) || number <= s->last - WINDOW) {
+        err_set(e, ERR_INVALID, "requestState has expired: start again");
+        return NULL;
+    }
+    if (was_used(s, number)) {
+        err_set(e, ERR_INVALID, "requestState was used already: start again");
+        return NULL;
+    }
+    return json_incref(json_object_get(j, "c"));
+}
+
+json_t *states_open(struct states *s, const char *subject, const char *text, struct err *e)
+{
+    const char             *dot = strchr(text, '.');
+    size_t                  size = 0, mac_size = 0;
+    unsigned char           expected[MAC_SIZE];
+    autofree unsigned char *payload = dot ? base64_decode(text, (size_t)(dot - text), &size) : NULL;
+    autofree unsigned char *mac = dot ? base64_decode(dot + 1, strlen(dot + 1), &mac_size) : NULL;
+
+    err_set(e, ERR_INVALID, "requestState is not one of ours");
+    if (!payload || !mac || mac_size != MAC_SIZE)
+        return NULL;
+    mac_of(s, subject, payload, size, expected);
+    if (CRYPTO_memcmp(mac, expected, MAC_SIZE) != 0)
+        return NULL;
+    return check_payload(s, payload, size, e);
+}

@@ -1,0 +1,270 @@
+#include "mcp/tasks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "loop/deadline.h"
+#include "mcp/call_private.h"
+#include "mcp/listen.h"
+#include "mcp/offer.h"
+#include "mcp/request.h"
+#include "mcp/state.h"
+
+enum { TASKS_MAX = 10000, TTL_MS = 3600 * 1000, POLL_MS = 500 };
+
+enum task_status { TASK_WORKING, TASK_INPUT_REQUIRED, TASK_COMPLETED, TASK_FAILED, TASK_CANCELLED };
+
+static const char *const status_names[] = {
+    [TASK_WORKING] = "working",     [TASK_INPUT_REQUIRED] = "input_required",
+    [TASK_COMPLETED] = "completed", [TASK_FAILED] = "failed",
+    [TASK_CANCELLED] = "cancelled",
+};
+
+struct task {
+    struct task     *next;
+    struct tasks    *tasks;
+    char             id[33];
+    char            *principal;
+    enum task_status status;
+    char             created[32], updated[32];
+    struct mcp_call *call; /* NULL once it is over */
+    json_t          *asks; /* open questions: key to {method, params} */
+    json_t          *got;  /* answers that wait for the others */
+    json_t          *result, *error;
+    struct deadline  deadline;
+};
+
+struct tasks {
+    struct mcp_server *server;
+    struct task       *first;
+    size_t             n;
+};
+
+static void stamp(char ret[32])
+{
+    struct timespec now;
+    struct tm       tm;
+    char            seconds[24];
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &tm);
+    strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(ret, 32, "%.19s.%03dZ", seconds, (int)(now.tv_nsec / 1000000));
+}
+
+/* ---- what is told of a task ---- */
+
+static json_t *describe(const struct task *t)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i}", "taskId", t->id, "status",
+                     status_names[t->status], "createdAt", t->created, "lastUpdatedAt", t->updated,
+                     "ttlMs", TTL_MS, "pollIntervalMs", POLL_MS);
+}
+
+json_t *tasks_describe_created(const struct task *t)
+{
+    json_t *j = describe(t);
+
+    json_object_set_new(j, "resultType", json_string("task"));
+    return j;
+}
+
+static json_t *describe_whole(const struct task *t)
+{
+    json_t *j = describe(t);
+
+    if (t->status == TASK_INPUT_REQUIRED)
+        json_object_set(j, "inputRequests", t->asks);
+    if (t->result)
+        json_object_set(j, "result", t->result);
+    if (t->error)
+        json_object_set(j, "error", t->error);
+    return j;
+}
+
+/* The one place where a status changes. */
+static void set_status(struct task *t, enum task_status status)
+{
+    t->status = status;
+    stamp(t->updated);
+    if (status >= TASK_COMPLETED)
+        t->call = NULL;
+    listen_tell_task(t->tasks->server, t->principal, t->id, describe_whole(t));
+}
+
+/* ---- life ---- */
+
+static void task_free(struct task *t)
+{
+    for (struct task **at = &t->tasks->first; *at; at = &(*at)->next)
+        if (*at == t) {
+            *at = t->next;
+            break;
+        }
+    t->tasks->n--;
+    if (t->call)
+        call_cancel(t->call);
+    deadline_done(&t->deadline);
+    json_decref(t->asks);
+    json_decref(t->got);
+    json_decref(t->result);
+    json_decref(t->error);
+    free(t->principal);
+    free(t);
+}
+
+static void on_expired(void *owner)
+{
+    task_free(owner);
+}
+
+struct tasks *tasks_new(struct mcp_server *server)
+{
+    struct tasks *t = calloc(1, sizeof *t);
+
+    if (!t)
+        abort();
+    t->server = server;
+    return t;
+}
+
+void tasks_free(struct tasks *t)
+{
+    while (t->first)
+        task_free(t->first);
+    free(t);
+}
+
+struct task *tasks_create(struct tasks *all, struct mcp_call *c)
+{
+    struct task *t;
+
+    if (all->n >= TASKS_MAX)
+        return NULL;
+    t = calloc(1, sizeof *t);
+    if (!t)
+        abort();
+    *t = (struct task){.next = all->first,
+                       .tasks = all,
+                       .principal = strdup(c->principal),
+                       .call = c,
+                       .got = json_object()};
+    states_random_id(t->id);
+    stamp(t->created);
+    stamp(t->updated);
+    deadline_init(&t->deadline, all->server->base, on_expired, t);
+    deadline_set(&t->deadline, TTL_MS);
+    all->first = t;
+    all->n++;
+    return t;
+}
+
+void tasks_complete(struct task *t, json_t *result_take)
+{
+    t->result = result_take;
+    set_status(t, TASK_COMPLETED);
+}
+
+void tasks_fail(struct task *t, int code, const char *message, json_t *data_take)
+{
+    t->error = json_pack("{s:i, s:o, s:o*}", "code", code, "message", rpc_text(message), "data",
+                         data_take);
+    set_status(t, TASK_FAILED);
+}
+
+void tasks_wait(struct task *t, const json_t *asks)
+{
+    json_decref(t->asks);
+    t->asks = json_deep_copy(asks);
+    set_status(t, TASK_INPUT_REQUIRED);
+}
+
+/* ---- methods ---- */
+
+static struct task *find(const struct tasks *all, const char *principal, const char *id)
+{
+    for (struct task *t = all->first; t && id; t = t->next)
+        if (strcmp(t->id, id) == 0 && strcmp(t->principal, principal) == 0)
+            return t;
+    return NULL;
+}
+
+/* NULL: the request has been answered with an error. */
+static struct task *find_or_fail(struct mcp_exchange *x)
+{
+    struct task *t = find(x->server->tasks, x->principal, request_param_string(x, "taskId"));
+
+    if (!t)
+        request_error(x, RPC_INVALID_PARAMS, "there is no such task", NULL);
+    return t;
+}
+
+json_t *tasks_known(const struct tasks *all, const char *principal, const json_t *ids)
+{
+    json_t *known = json_array(), *id;
+    size_t  i;
+
+    json_array_foreach ((json_t *)ids, i, id)
+        if (find(all, principal, json_string_value(id)))
+            json_array_append(known, id);
+    return known;
+}
+
+void tasks_get(struct mcp_exchange *x)
+{
+    struct task *t = find_or_fail(x);
+
+    if (t)
+        request_respond(x, describe_whole(t));
+}
+
+/* Answers to questions that are open; when the last one has come, the call goes on. */
+static void take_answers(struct task *t, const json_t *answers)
+{
+    const char *key;
+    json_t     *answer;
+
+    json_object_foreach ((json_t *)answers, key, answer)
+        if (json_object_del(t->asks, key) == 0)
+            json_object_set(t->got, key, answer);
+    if (json_object_size(t->asks) > 0) {
+        stamp(t->updated);
+        return;
+    }
+    json_object_clear(t->call->asks);
+    call_take_answers(t->call, t->got);
+    json_object_clear(t->got);
+    set_status(t, TASK_WORKING);
+}
+
+void tasks_update(struct mcp_exchange *x)
+{
+    struct task  *t = find_or_fail(x);
+    const json_t *answers = t ? request_param(x, "inputResponses") : NULL;
+    struct err    e = {0};
+
+    if (!t)
+        return;
+    if (call_check_answers(answers, &e) < 0) {
+        request_error(x, RPC_INVALID_PARAMS, e.msg, NULL);
+        return;
+    }
+    if (t->status == TASK_INPUT_REQUIRED)
+        take_answers(t, answers);
+    request_respond(x, json_object());
+}
+
+void tasks_cancel(struct mcp_exchange *x)
+{
+    struct task *t = find_or_fail(x);
+
+    if (!t)
+        return;
+    if (t->status < TASK_COMPLETED) {
+        call_cancel(t->call);
+        set_status(t, TASK_CANCELLED);
+    }
+    request_respond(x, json_object());
+}

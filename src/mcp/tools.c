@@ -1,0 +1,104 @@
+/* tools/list and tools/call. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcp/call_private.h"
+#include "mcp/offer.h"
+#include "mcp/request.h"
+
+json_t *offer_schema(const struct mcp_tool *t)
+{
+    return t->fields ? fields_schema(t->fields) : json_loads(t->input_schema, 0, NULL);
+}
+
+static json_t *describe(const void *row, const struct mcp_revision *revision)
+{
+    const struct mcp_tool *t = row;
+    json_t                *tool;
+
+    if (t->unlisted || (t->eras && !(t->eras & mcp_revision_era(revision))))
+        return NULL;
+    tool = json_pack("{s:s, s:s, s:o}", "name", t->name, "description", t->description,
+                     "inputSchema", offer_schema(t));
+    if (revision->has_audio) /* annotations came with it */
+        json_object_set_new(tool, "annotations",
+                            json_pack("{s:s*, s:b, s:b, s:b, s:b}", "title", t->title,
+                                      "readOnlyHint", t->hints.read_only, "destructiveHint",
+                                      t->hints.destructive, "idempotentHint", t->hints.idempotent,
+                                      "openWorldHint", t->hints.open_world));
+    if (t->title && revision->has_structured)
+        json_object_set_new(tool, "title", json_string(t->title));
+    if (t->output_schema && revision->has_structured)
+        json_object_set_new(tool, "outputSchema", json_loads(t->output_schema, 0, NULL));
+    if (t->icons && revision->has_icons)
+        json_object_set_new(tool, "icons", json_loads(t->icons, 0, NULL));
+    return tool;
+}
+
+void tools_list(struct mcp_exchange *x)
+{
+    json_t *result;
+
+    if (offer_page(&x->server->tools, request_param(x, "cursor"), "tools", describe, x->revision,
+                   &result) < 0)
+        request_error(x, RPC_INVALID_PARAMS, "there is no such cursor", NULL);
+    else
+        request_respond(x, result);
+}
+
+static json_t *assemble(struct mcp_call *c)
+{
+    json_t *result = json_object();
+
+    json_object_set_new(result, "content", c->content ? json_incref(c->content) : json_array());
+    if (c->structured && c->revision->has_structured)
+        json_object_set(result, "structuredContent", c->structured);
+    if (c->failed)
+        json_object_set_new(result, "isError", json_true());
+    return result;
+}
+
+/* -1: the request has been ended. */
+static int check_capabilities(struct mcp_exchange *x, const struct mcp_tool *t)
+{
+    const char *missing = NULL;
+
+    if (t->needs && !request_has_capability(x, t->needs))
+        missing = t->needs;
+    if (t->task == MCP_TASK_REQUIRED && !request_has_capability(x, MCP_TASKS_EXTENSION))
+        missing = MCP_TASKS_EXTENSION;
+    if (!missing)
+        return 0;
+    request_miss_capability(x, missing);
+    return -1;
+}
+
+void tools_call(struct mcp_exchange *x)
+{
+    const char            *name = request_param_string(x, "name");
+    json_t                *arguments = (json_t *)request_param(x, "arguments");
+    const struct mcp_tool *t =
+        name ? offer_tool(x->server, name, mcp_revision_era(x->revision)) : NULL;
+    struct mcp_call *c;
+    struct err       e = {0};
+
+    if (!t || (arguments && !json_is_object(arguments))) {
+        request_error(x, RPC_INVALID_PARAMS,
+                      t ? "arguments must be an object" : "there is no such tool", NULL);
+        return;
+    }
+    if (check_capabilities(x, t) < 0)
+        return;
+    c = call_new(x);
+    c->is_tool = true;
+    c->handler = t->call;
+    c->assemble = assemble;
+    c->fields = t->fields;
+    if (arguments)
+        json_object_update(c->arguments, arguments);
+    /* What a model can mend is a result that it sees, not an error of the protocol. */
+    if (t->fields && fields_check(t->fields, c->arguments, "arguments", &e) < 0)
+        mcp_call_fail(c, "%s", e.msg);
+    else
+        call_start(c);
+}

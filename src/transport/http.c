@@ -1,0 +1,513 @@
+/* Theory of operation. A request passes the gates in their order (may this page ask, may this
+ * person ask, does this method exist); the first that refuses answers. Then its method runs: POST
+ * hands the message to an exchange (post.c), GET attaches a stream of a session, DELETE ends one.
+ * Libevent's callbacks and ends of requests only record; the end of the server is decided in
+ * `step`. */
+#include "transport/http.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
+#include <event2/listener.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/queue.h>
+#include <sys/resource.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "loop/deadline.h"
+#include "loop/later.h"
+#include "mcp/exchange.h"
+#include "mcp/rpc.h"
+#include "transport/address.h"
+#include "transport/http_session.h"
+#include "transport/origin.h"
+#include "transport/post.h"
+#include "transport/reply.h"
+#include "transport/token.h"
+
+enum {
+    HEAD_MAX = 64 << 10,
+    BODY_MAX = 8 << 20,
+    HEARTBEAT_MS = 15000,
+    ACCEPT_AGAIN_MS = 100, /* after running out of descriptors */
+    LAST_FLUSH_MS = 200,   /* for the ends of what was cancelled at the deadline */
+};
+
+struct http_server {
+    struct mcp_server          *server;
+    struct evhttp              *evhttp;
+    struct evhttp_bound_socket *bound; /* NULL: not yet, or not any more */
+    struct address              address;
+    char                       *url;
+    struct origin_rules         rules;
+    char                      **hosts;  /* what rules.hosts points to */
+    struct tokens              *tokens; /* NULL: nobody is asked */
+    struct replies              replies;
+    struct http_sessions        sessions;
+    struct posts                posts;
+    struct deadline             tick, accept_again, stop_time;
+    struct later                step;
+    bool                        stopping;
+    bool                        cancelled; /* the deadline of the stop has passed */
+    bool                        overdue;   /* and the time for the last bytes too */
+    void (*stopped)(void *owner);          /* NULL: nobody asked, or it was told */
+    void *owner;
+};
+
+struct asked { /* one request on its way through the gates */
+    struct http_server    *h;
+    struct evhttp_request *req;
+    struct reply          *reply;
+    const char            *principal;
+};
+
+/* ---- answers of the transport itself ---- */
+
+static void refuse(struct asked *a, int status, int code, const char *why)
+{
+    autojson json_t *message = rpc_error(NULL, code, why, NULL);
+    autofree char   *text = json_dumps(message, JSON_COMPACT);
+
+    reply_send(a->reply, status, "application/json", text);
+}
+
+static void refuse_method(struct asked *a, const char *allowed)
+{
+    reply_header(a->reply, "Allow", allowed);
+    refuse(a, 405, RPC_INVALID_REQUEST, "this method has no meaning here");
+}
+
+static const char *header(const struct asked *a, const char *name)
+{
+    return reply_request_header(a->reply, name);
+}
+
+/* ---- gates: each answers itself when it does not let the request pass ---- */
+
+static bool has_one_host(const struct asked *a)
+{
+    const struct evkeyvalq *headers = evhttp_request_get_input_headers(a->req);
+    const struct evkeyval  *row;
+    int                     n = 0;
+
+    TAILQ_FOREACH(row, headers, next)
+    n += strcasecmp(row->key, "Host") == 0;
+    return n <= 1;
+}
+
+static bool gate_origin(struct asked *a)
+{
+    const struct origin_rules *rules = &a->h->rules;
+    const char *absolute = evhttp_uri_get_host(evhttp_request_get_evhttp_uri(a->req));
+
+    if (has_one_host(a) && origin_allows_host(rules, header(a, "Host")) &&
+        (!absolute || !*absolute || origin_allows_host(rules, absolute)) &&
+        origin_allows(rules, header(a, "Origin")))
+        return true;
+    refuse(a, 403, RPC_INVALID_REQUEST, "this Host or Origin is not allowed");
+    return false;
+}
+
+static bool gate_path(struct asked *a)
+{
+    const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(a->req));
+
+    if (path && strcmp(path, "/mcp") == 0)
+        return true;
+    if (path && strcmp(path, "/healthz") == 0)
+        reply_send(a->reply, 200, "text/plain", "ok\n");
+    else
+        refuse(a, 404, RPC_INVALID_REQUEST, "there is only /mcp and /healthz");
+    return false;
+}
+
+static bool gate_token(struct asked *a)
+{
+    const char *token;
+
+    a->principal = "";
+    if (!a->h->tokens)
+        return true;
+    token = token_of_header(header(a, "Authorization"));
+    a->principal = token ? tokens_find(a->h->tokens, token) : NULL;
+    if (a->principal)
+        return true;
+    reply_header(a->reply, "WWW-Authenticate",
+                 token ? "Bearer realm=\"mcp\", error=\"invalid_token\"" : "Bearer realm=\"mcp\"");
+    refuse(a, 401, RPC_INVALID_REQUEST, "a token is needed: Authorization: Bearer TOKEN");
+    return false;
+}
+
+/* ---- methods ---- */
+
+/* The session that the request names; NULL, and answered, when there is none such. */
+static struct http_session *need_session(struct asked *a)
+{
+    const char          *id = header(a, "Mcp-Session-Id");
+    struct http_session *s = id ? http_session_find(&a->h->sessions, id, a->principal) : NULL;
+
+    if (!id)
+        refuse(a, 400, RPC_INVALID_REQUEST, "the header Mcp-Session-Id is missing");
+    else if (!s)
+        refuse(a, 404, RPC_INVALID_REQUEST, "there is no such session: initialize a new one");
+    return s;
+}
+
+static bool is_request(const json_t *message, const char *method)
+{
+    const char *name = rpc_string(message, "method");
+
+    return name && json_object_get(message, "id") && (!method || strcmp(name, method) == 0);
+}
+
+static void post_legacy(struct asked *a, json_t *message)
+{
+    struct http_session *s;
+
+    if (is_request(message, "initialize")) {
+        s = http_session_new(&a->h->sessions, a->principal);
+        if (!s)
+            refuse(a, 503, RPC_INTERNAL_ERROR, "there are too many sessions");
+    } else {
+        s = need_session(a);
+    }
+    if (s && s->open >= HTTP_SESSION_REQUESTS_MAX &&
+        (json_is_array(message) || is_request(message, NULL)))
+        refuse(a, 429, RPC_INTERNAL_ERROR, "too many requests of this session are open");
+    else if (s)
+        post_start(&a->h->posts, a->reply, message, s, a->principal);
+}
+
+static void do_post(struct asked *a)
+{
+    struct evbuffer *in = evhttp_request_get_input_buffer(a->req);
+    size_t           size = evbuffer_get_length(in);
+    struct err       e = {0};
+    const char      *text = size > 0 ? (const char *)evbuffer_pullup(in, -1) : "";
+    autojson json_t *message = json_parse(text, size, &e);
+
+    evbuffer_drain(in, size); /* a stream may stay for days, its question need not */
+    if (!message) {
+        refuse(a, 400, RPC_PARSE_ERROR, e.msg);
+    } else if (a->h->stopping && (json_is_array(message) || is_request(message, NULL))) {
+        reply_header(a->reply, "Connection", "close");
+        refuse(a, 503, RPC_INTERNAL_ERROR, "this server is about to stop");
+    } else if (mcp_is_modern(message, header(a, "MCP-Protocol-Version"))) {
+        post_start(&a->h->posts, a->reply, message, NULL, a->principal);
+    } else {
+        post_legacy(a, message);
+    }
+}
+
+static void resume(struct asked *a, struct http_session *s, const char *last_id)
+{
+    unsigned            number;
+    uint64_t            seq;
+    struct http_stream *stream = NULL;
+
+    if (sse_parse_id(last_id, &number, &seq) == 0)
+        stream = http_session_find_stream(s, number);
+    if (!stream) {
+        refuse(a, 400, RPC_INVALID_REQUEST, "the stream of this Last-Event-ID is forgotten");
+        return;
+    }
+    reply_stream(a->reply, &stream->sse, NULL, NULL);
+    sse_replay(&stream->sse, seq);
+}
+
+static void listen_alone(struct asked *a, struct http_session *s)
+{
+    struct http_stream *stream = http_session_standalone(s);
+
+    reply_stream(a->reply, &stream->sse, NULL, NULL);
+    http_session_prime(s, &stream->sse);
+}
+
+static void do_get(struct asked *a)
+{
+    const char          *accept = header(a, "Accept"), *last_id = header(a, "Last-Event-ID");
+    struct http_session *s;
+
+    if (!header(a, "Mcp-Session-Id")) {
+        refuse_method(a, "POST");
+    } else if (!accept || !strcasestr(accept, "text/event-stream")) {
+        refuse(a, 406, RPC_INVALID_REQUEST, "GET is for Accept: text/event-stream");
+    } else if (a->h->stopping) {
+        reply_header(a->reply, "Connection", "close");
+        refuse(a, 503, RPC_INTERNAL_ERROR, "this server is about to stop");
+    } else if ((s = need_session(a))) {
+        if (last_id)
+            resume(a, s, last_id);
+        else
+            listen_alone(a, s);
+    }
+}
+
+static void do_delete(struct asked *a)
+{
+    struct http_session *s;
+
+    if (!header(a, "Mcp-Session-Id")) {
+        refuse_method(a, "POST");
+    } else if ((s = need_session(a))) {
+        http_session_free(&a->h->sessions, s);
+        reply_send(a->reply, 204, NULL, NULL);
+    }
+}
+
+static void on_request(struct evhttp_request *req, void *arg)
+{
+    static bool (*const gates[])(struct asked *) = {gate_origin, gate_path, gate_token};
+    struct asked a = {.h = arg, .req = req};
+
+    a.reply = reply_new(&a.h->replies, req);
+    for (size_t i = 0; i < sizeof gates / sizeof *gates; i++)
+        if (!gates[i](&a))
+            return;
+    switch (evhttp_request_get_command(req)) {
+    case EVHTTP_REQ_POST:
+        do_post(&a);
+        break;
+    case EVHTTP_REQ_GET:
+        do_get(&a);
+        break;
+    case EVHTTP_REQ_DELETE:
+        do_delete(&a);
+        break;
+    default:
+        refuse_method(&a, "GET, POST, DELETE");
+    }
+}
+
+/* ---- time ---- */
+
+static void on_tick(void *owner)
+{
+    struct http_server *h = owner;
+
+    replies_heartbeat(&h->replies);
+    http_sessions_expire(&h->sessions);
+    deadline_set(&h->tick, HEARTBEAT_MS);
+}
+
+/* No descriptor is free: without a pause the loop would spin on the waiting connection. */
+static void on_accept_error(struct evconnlistener *listener, void *arg)
+{
+    struct http_server *h = arg;
+
+    evconnlistener_disable(listener);
+    deadline_set(&h->accept_again, ACCEPT_AGAIN_MS);
+}
+
+static void on_accept_again(void *owner)
+{
+    struct http_server *h = owner;
+
+    evconnlistener_enable(evhttp_bound_socket_get_listener(h->bound));
+}
+
+/* ---- stopping ---- */
+
+static void on_emptied(void *owner)
+{
+    struct http_server *h = owner;
+
+    if (h->stopped)
+        later_ask(&h->step);
+}
+
+static void cancel_all(struct http_server *h)
+{
+    posts_cancel(&h->posts);
+    http_sessions_done(&h->sessions);
+}
+
+static void on_stop_time(void *owner)
+{
+    struct http_server *h = owner;
+
+    if (!h->cancelled) {
+        h->cancelled = true;
+        cancel_all(h);
+        deadline_set(&h->stop_time, LAST_FLUSH_MS);
+    } else {
+        h->overdue = true;
+    }
+    later_ask(&h->step);
+}
+
+static void step(void *owner)
+{
+    struct http_server *h = owner;
+    void (*stopped)(void *) = h->stopped;
+
+    if (!stopped || (!h->overdue && (h->posts.open || h->replies.n > 0)))
+        return;
+    h->stopped = NULL;
+    stopped(h->owner);
+}
+
+static void close_listener(struct http_server *h)
+{
+    if (h->bound)
+        evhttp_del_accept_socket(h->evhttp, h->bound);
+    if (h->bound)
+        address_unlink(&h->address);
+    h->bound = NULL;
+    deadline_clear(&h->accept_again);
+}
+
+void http_stop(struct http_server *h, int64_t deadline_ms, void (*stopped)(void *owner),
+               void *owner)
+{
+    h->stopping = true;
+    h->stopped = stopped;
+    h->owner = owner;
+    close_listener(h);
+    mcp_server_stop(h->server);
+    http_sessions_quiet(&h->sessions);
+    deadline_set(&h->stop_time, deadline_ms);
+    later_ask(&h->step);
+}
+
+void http_free(struct http_server *h)
+{
+    if (!h)
+        return;
+    h->stopped = NULL;
+    close_listener(h);
+    cancel_all(h);
+    evhttp_free(h->evhttp);
+    replies_done(&h->replies);
+    deadline_done(&h->tick);
+    deadline_done(&h->accept_again);
+    deadline_done(&h->stop_time);
+    later_done(&h->step);
+    tokens_free(h->tokens);
+    for (size_t i = 0; h->hosts[i]; i++)
+        free(h->hosts[i]);
+    free(h->hosts);
+    free(h->url);
+    free(h);
+}
+
+/* ---- starting ---- */
+
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static char **copy_names(const char *const *names)
+{
+    size_t n = 0;
+    char **copy;
+
+    while (names && names[n])
+        n++;
+    copy = calloc(n + 1, sizeof *copy);
+    if (!copy)
+        abort();
+    for (size_t i = 0; i < n; i++)
+        copy[i] = strdup(names[i]);
+    return copy;
+}
+
+static struct evhttp *make_evhttp(struct http_server *h, struct event_base *base)
+{
+    struct evhttp *evhttp = evhttp_new(base);
+
+    if (!evhttp)
+        abort();
+    evhttp_set_max_headers_size(evhttp, HEAD_MAX);
+    evhttp_set_max_body_size(evhttp, BODY_MAX);
+    evhttp_set_timeout(evhttp, REPLY_IDLE_S);
+    evhttp_set_default_content_type(evhttp, NULL);
+    evhttp_set_allowed_methods(evhttp, UINT16_MAX); /* what we do not know gets our 405 */
+    evhttp_set_bevcb(evhttp, reply_bufferevent, NULL);
+    evhttp_set_gencb(evhttp, on_request, h);
+    return evhttp;
+}
+
+static struct http_server *server_new(struct mcp_server *s, struct event_base *base,
+                                      const struct http_options *o)
+{
+    struct http_server *h = calloc(1, sizeof *h);
+
+    if (!h)
+        abort();
+    h->server = s;
+    h->hosts = copy_names(o->hosts);
+    h->rules.hosts = (const char *const *)h->hosts;
+    h->sessions.server = s;
+    h->posts =
+        (struct posts){.server = s, .sessions = &h->sessions, .emptied = on_emptied, .owner = h};
+    replies_init(&h->replies, base, on_emptied, h);
+    deadline_init(&h->tick, base, on_tick, h);
+    deadline_init(&h->accept_again, base, on_accept_again, h);
+    deadline_init(&h->stop_time, base, on_stop_time, h);
+    later_init(&h->step, base, step, h);
+    h->evhttp = make_evhttp(h, base);
+    return h;
+}
+
+static int server_listen(struct http_server *h, struct event_base *base, struct err *e)
+{
+    struct evconnlistener *listener;
+    int                    fd = address_listen(&h->address, e);
+
+    if (fd < 0)
+        return -1;
+    listener =
+        evconnlistener_new(base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+    h->bound = listener ? evhttp_bind_listener(h->evhttp, listener) : NULL;
+    if (!h->bound)
+        abort();
+    evconnlistener_set_error_cb(listener, on_accept_error);
+    h->url = address_url(&h->address);
+    deadline_set(&h->tick, HEARTBEAT_MS);
+    return 0;
+}
+
+static int server_open(struct http_server *h, struct event_base *base, const struct http_options *o,
+                       struct err *e)
+{
+    TRY(address_parse(o->address, &h->address, e));
+    h->rules.local_only = h->address.is_local;
+    if (!h->address.is_local && !o->tokens_file && !o->insecure)
+        return err_set(e, ERR_INVALID,
+                       "%.80s can be reached from other machines: give a file of tokens, or say "
+                       "that it shall be insecure",
+                       o->address);
+    if (o->tokens_file && !(h->tokens = tokens_load(o->tokens_file, e)))
+        return -1;
+    return server_listen(h, base, e);
+}
+
+struct http_server *http_start(struct mcp_server *s, struct event_base *base,
+                               const struct http_options *o, struct err *e)
+{
+    struct http_server *h = server_new(s, base, o);
+
+    signal(SIGPIPE, SIG_IGN);
+    raise_descriptor_limit();
+    if (server_open(h, base, o, e) == 0)
+        return h;
+    http_free(h);
+    return NULL;
+}
+
+const char *http_url(const struct http_server *h)
+{
+    return h->url;
+}

@@ -1,0 +1,365 @@
+/* Theory of operation. The stream's callbacks record (input came, its end came, bytes left, output
+ * broke) and requests record (finished); `step`, from the top of the loop, decides whether this
+ * connection goes on, is flushing its last bytes, or is over. Lines are taken only while there is
+ * room for their answers: above the marks they stay in the stream's buffer, and the pipe behind it
+ * fills. */
+#include "transport/stdio.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "loop/deadline.h"
+#include "loop/later.h"
+#include "loop/stream.h"
+#include "mcp/exchange.h"
+#include "mcp/rpc.h"
+#include "transport/batch.h"
+
+enum {
+    LINE_MAX_BYTES = 8 << 20,
+    QUEUE_MARK = 1 << 20, /* more waits for the client: no further input, no progress, no logs */
+    QUEUE_MAX = 64 << 20, /* more: it does not read at all, and we end */
+    OPEN_MAX = 256,       /* requests */
+    FLUSH_MS = 1000,
+    WATCH_MS = 1000,
+};
+
+/* One line while it is worked on: a message, or a batch. */
+struct stdio_request {
+    struct stdio_request *next, **at;
+    struct stdio         *t;
+    struct mcp_exchange  *x; /* NULL: a batch, or not started */
+    size_t                messages;
+};
+
+struct stdio {
+    struct mcp_server    *server;
+    struct mcp_session   *session; /* NULL once the input is over */
+    struct stream        *stream;
+    struct stdio_request *requests;
+    size_t                open;       /* messages in them */
+    size_t                scanned;    /* bytes of the buffer that hold no newline */
+    bool                  skips;      /* the rest of a line that was too long */
+    bool                  waits;      /* input was left lying: there is no room for answers */
+    bool                  hung_up;    /* the client has closed our input */
+    bool                  input_over; /* and all of it was taken */
+    bool                  broken;     /* the client does not read, and will not */
+    bool                  told;
+    int                   in_fd; /* the stream's */
+    struct deadline       flush, watch;
+    struct later          step;
+    void (*ended)(void *owner);
+    void *owner;
+};
+
+/* ---- out ---- */
+
+static void write_message(struct stdio *t, const json_t *message)
+{
+    autofree char *text = json_dumps(message, JSON_COMPACT);
+    size_t         length;
+
+    if (!text)
+        abort();
+    length = strlen(text);
+    text[length] = '\n'; /* in the place of its end, so that it is one write */
+    if (stream_write(t->stream, text, length + 1) < 0) {
+        t->broken = true;
+        later_ask(&t->step);
+    }
+}
+
+static void write_error(struct stdio *t, int code, const char *what)
+{
+    autojson json_t *message = rpc_error(NULL, code, what, NULL);
+
+    write_message(t, message);
+}
+
+/* What may be lost when the client does not keep up. */
+static bool is_chatter(const json_t *message)
+{
+    const char *method = rpc_string(message, "method");
+
+    return method && (strcmp(method, "notifications/progress") == 0 ||
+                      strcmp(method, "notifications/message") == 0);
+}
+
+static void send_message(struct stdio *t, const json_t *message)
+{
+    if (stream_queued(t->stream) <= QUEUE_MARK || !is_chatter(message))
+        write_message(t, message);
+}
+
+/* ---- requests ---- */
+
+static struct stdio_request *request_new(struct stdio *t, size_t messages)
+{
+    struct stdio_request *r = calloc(1, sizeof *r);
+
+    if (!r)
+        abort();
+    *r = (struct stdio_request){
+        .next = t->requests, .at = &t->requests, .t = t, .messages = messages};
+    if (r->next)
+        r->next->at = &r->next;
+    t->requests = r;
+    t->open += messages;
+    return r;
+}
+
+static void request_free(struct stdio_request *r)
+{
+    *r->at = r->next;
+    if (r->next)
+        r->next->at = r->at;
+    r->t->open -= r->messages;
+    free(r);
+}
+
+static void on_send(void *owner, json_t *message)
+{
+    send_message(((struct stdio_request *)owner)->t, message);
+}
+
+static void on_finish(void *owner, int status, json_t *message)
+{
+    struct stdio_request *r = owner;
+    struct stdio         *t = r->t;
+
+    (void)status;
+    if (message && t->session)
+        write_message(t, message);
+    request_free(r);
+    if (t->waits)
+        stream_offer(t->stream);
+}
+
+static void on_session_send(void *owner, json_t *message)
+{
+    send_message(owner, message);
+}
+
+static const struct mcp_exchange_ops exchange_ops = {.send = on_send, .finish = on_finish};
+static const struct mcp_session_ops  session_ops = {.send = on_session_send};
+
+static void start(struct stdio *t, json_t *message)
+{
+    struct mcp_origin     from = {t->server, t->session, ""};
+    struct stdio_request *r;
+    struct mcp_exchange  *x;
+
+    if (json_is_array(message)) {
+        r = request_new(t, json_array_size(message));
+        batch_start(&from, message, &exchange_ops, r);
+        return;
+    }
+    r = request_new(t, 1);
+    x = mcp_exchange_start(&from, message, &exchange_ops, r);
+    if (x)
+        r->x = x; /* else r is gone */
+}
+
+/* The end of all requests. Those of the session end with it. */
+static void cancel_all(struct stdio *t)
+{
+    struct mcp_session *session = t->session;
+
+    for (struct stdio_request *r = t->requests, *next; r; r = next) {
+        next = r->next;
+        if (r->x) {
+            mcp_exchange_abandon(r->x);
+            request_free(r);
+        }
+    }
+    t->session = NULL;
+    mcp_session_free(session);
+}
+
+/* ---- in ---- */
+
+static const char too_long_text[] = "a message has at most 8 MiB";
+
+static bool is_blocked(const struct stdio *t)
+{
+    return t->open >= OPEN_MAX || stream_queued(t->stream) > QUEUE_MARK;
+}
+
+static void take_line(struct stdio *t, const char *line, size_t size)
+{
+    struct err e = {0};
+
+    while (size > 0 && (line[size - 1] == '\r' || line[size - 1] == ' '))
+        size--;
+    if (size == 0)
+        return;
+    if (size > LINE_MAX_BYTES) {
+        write_error(t, RPC_INVALID_REQUEST, too_long_text);
+        return;
+    }
+    autojson json_t *message = json_parse(line, size, &e);
+    if (message)
+        start(t, message);
+    else
+        write_error(t, RPC_PARSE_ERROR, e.msg);
+}
+
+/* The bytes that were consumed; all that can be, while there is room for answers. */
+static size_t take_lines(struct stdio *t, const char *data, size_t size)
+{
+    size_t used = 0;
+
+    while (!is_blocked(t) && !t->broken) {
+        const char *end = memchr(data + used + t->scanned, '\n', size - used - t->scanned);
+        if (!end) {
+            t->scanned = size - used;
+            break;
+        }
+        if (!t->skips)
+            take_line(t, data + used, (size_t)(end - data) - used);
+        used = (size_t)(end - data) + 1;
+        t->skips = false;
+        t->scanned = 0;
+    }
+    return used;
+}
+
+/* What is left holds no newline: the beginning of a line, or at the end of input a last one. */
+static void take_rest(struct stdio *t, struct buf *in, bool ended)
+{
+    bool too_long = in->size > LINE_MAX_BYTES + 1; /* with its CR */
+
+    if (too_long && !t->skips)
+        write_error(t, RPC_INVALID_REQUEST, too_long_text);
+    t->skips |= too_long;
+    if (ended && !t->skips)
+        take_line(t, (const char *)in->data, in->size);
+    if (ended || t->skips) {
+        buf_drop(in, in->size);
+        t->scanned = 0;
+    }
+}
+
+static void note_end(struct stdio *t)
+{
+    if (!t->hung_up)
+        deadline_set(&t->flush, FLUSH_MS);
+    t->hung_up = true;
+}
+
+/* While input is left lying, nothing is read, and so its end is not seen. */
+static void on_watch(void *owner)
+{
+    struct stdio *t = owner;
+    struct pollfd in = {.fd = t->in_fd, .events = POLLRDHUP};
+
+    if (!t->waits)
+        return;
+    if (poll(&in, 1, 0) > 0)
+        note_end(t);
+    else
+        deadline_set(&t->watch, WATCH_MS);
+}
+
+static void on_input(void *owner, struct buf *in, bool ended)
+{
+    struct stdio *t = owner;
+
+    if (ended)
+        note_end(t);
+    if (t->session && in->size > 0)
+        buf_drop(in, take_lines(t, (const char *)in->data, in->size));
+    t->waits = is_blocked(t);
+    if (t->waits)
+        deadline_set(&t->watch, WATCH_MS);
+    else if (t->session)
+        take_rest(t, in, ended);
+    if (ended && in->size == 0) {
+        t->input_over = true;
+        later_ask(&t->step);
+    }
+}
+
+static void on_left(void *owner, size_t bytes)
+{
+    struct stdio *t = owner;
+
+    (void)bytes;
+    if (t->waits)
+        stream_offer(t->stream);
+    if (t->input_over)
+        later_ask(&t->step);
+}
+
+static void on_broken(void *owner, int sys)
+{
+    struct stdio *t = owner;
+
+    (void)sys;
+    t->broken = true;
+    later_ask(&t->step);
+}
+
+static void on_flush_time(void *owner)
+{
+    struct stdio *t = owner;
+
+    t->broken = true; /* what it did not read by now it never will */
+    later_ask(&t->step);
+}
+
+static const struct stream_ops stream_ops = {
+    .input = on_input, .left = on_left, .broken = on_broken};
+
+/* ---- the whole ---- */
+
+static void step(void *owner)
+{
+    struct stdio *t = owner;
+
+    if (t->told || (!t->input_over && !t->broken))
+        return;
+    if (t->session)
+        cancel_all(t);
+    if (stream_queued(t->stream) > 0 && !t->broken)
+        return;
+    t->told = true;
+    t->ended(t->owner);
+}
+
+struct stdio *stdio_start(struct mcp_server *s, struct event_base *base, int in_fd, int out_fd,
+                          void (*ended)(void *owner), void *owner)
+{
+    struct stdio *t = calloc(1, sizeof *t);
+
+    if (!t)
+        abort();
+    signal(SIGPIPE, SIG_IGN);
+    t->server = s;
+    t->ended = ended;
+    t->owner = owner;
+    t->session = mcp_session_new(s, "", &session_ops, t);
+    t->in_fd = in_fd;
+    deadline_init(&t->flush, base, on_flush_time, t);
+    deadline_init(&t->watch, base, on_watch, t);
+    later_init(&t->step, base, step, t);
+    t->stream = stream_new(base, in_fd, out_fd, LINE_MAX_BYTES + 2, QUEUE_MAX, &stream_ops, t);
+    return t;
+}
+
+void stdio_stop(struct stdio *t)
+{
+    if (!t)
+        return;
+    if (t->session)
+        cancel_all(t);
+    stream_free(t->stream);
+    deadline_done(&t->flush);
+    deadline_done(&t->watch);
+    later_done(&t->step);
+    free(t);
+}

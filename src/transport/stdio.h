@@ -1,0 +1,19 @@
+/* stdio - MCP on a pair of pipes: one line a message, both ways, nothing else on the output.
+ *
+ * One legacy session for the process; modern messages beside it. Memory is bounded whatever the
+ * peer does: too much that waits to be read by it, or too many open requests, and we take no
+ * further input until that is better (the pipe fills, the writer waits). */
+#pragma once
+
+#include <event2/event.h>
+
+#include "mcp/server.h"
+
+struct stdio;
+
+/* Takes the descriptors. `ended` is called once, from the top of the loop, when the input has ended
+ * (open requests are cancelled, what is queued was written or had a second for it) or the output
+ * broke; stdio_stop is still due, and may be called inside it. */
+struct stdio *stdio_start(struct mcp_server *s, struct event_base *base, int in_fd, int out_fd,
+                          void (*ended)(void *owner), void *owner);
+void stdio_stop(struct stdio *t); /* cancels what runs, drops what is queued; not `ended` */

@@ -1,0 +1,582 @@
+// Peers that misbehave, and what must hold for the others meanwhile. Raw sockets and raw lines.
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { request as httpRequest } from 'node:http';
+import { connect as connectTo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  call, legacy, limit, messages, metadata, modern, openSession, post, program, request, startHttp, startStdio,
+  tasksExtension,
+} from './mcp.mjs';
+
+const MiB = 1 << 20;
+const sanitized = (await readFile(program)).includes('__asan_init'); // its memory says nothing then
+
+/** Fails when a process has ever held so much more than `before`. */
+async function assertFlat(pid, before, mostMiB = 32) {
+  const grown = (await peak(pid)) - before;
+  if (!sanitized) assert.ok(grown < mostMiB * MiB, `grew by ${(grown / MiB).toFixed(1)} MiB`);
+}
+
+async function peak(pid) {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(status.match(/VmHWM:\s+(\d+)/)[1]) * 1024;
+}
+
+/** A raw connection; `received` grows with what came. */
+async function connect(t, port) {
+  const socket = connectTo(port, '127.0.0.1');
+  t.after(() => socket.destroy());
+  socket.on('error', () => {});
+  socket.received = '';
+  await once(socket, 'connect');
+  socket.over = new Promise((resolve) => { socket.on('close', () => resolve(null)); });
+  return socket;
+}
+
+/** Reads from now on, until the text fits or the connection is closed. */
+function receive(socket, fits = /(?!)/) {
+  return new Promise((resolve) => {
+    const look = () => { if (fits.test(socket.received)) resolve(socket.received); };
+    socket.on('data', (data) => {
+      socket.received += data;
+      look();
+    });
+    socket.on('close', () => resolve(socket.received));
+    look();
+  });
+}
+
+/** True when it takes more, null when it was closed, or nothing happened for a second. */
+const drains = (socket, closed) => Promise.race([
+  new Promise((resolve) => { socket.once('drain', () => resolve(true)); }), closed, sleep(1000, null)]);
+
+/** An HTTP request as text. */
+function head(method, headers, body = '') {
+  const lines = Object.entries({ Host: '127.0.0.1', ...headers }).map(([name, value]) => `${name}: ${value}`);
+  return `${method} /mcp HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`;
+}
+
+function rawRequest(id, method, params, capabilities) {
+  const r = request(id, method, params, capabilities);
+  const body = JSON.stringify(r.body);
+  return head('POST', { 'Content-Type': 'application/json', ...r.headers, 'Content-Length': Buffer.byteLength(body) }, body);
+}
+
+const isServed = async (url) => assert.equal((await call(url, 'tools/call', { name: 'greet' })).status, 200);
+
+/** Status of a POST with these headers, which fetch would not send. */
+function statusWith(url, headers) {
+  const r = request(1, 'server/discover');
+  return new Promise((resolve, reject) => {
+    const req = httpRequest(url, { method: 'POST', headers: { 'Content-Type': 'application/json', ...r.headers, ...headers } },
+      (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      });
+    req.on('error', reject);
+    req.end(JSON.stringify(r.body));
+  });
+}
+
+async function startWithTokens(t) {
+  const directory = await mkdtemp(path.join(tmpdir(), 'tokens-'));
+  const file = path.join(directory, 'tokens');
+  t.after(() => rm(directory, { recursive: true, force: true }));
+  await writeFile(file, 'alice aaaaaaaaaaaaaaaa\nbob bbbbbbbbbbbbbbbb\n');
+  await chmod(file, 0o600);
+  const server = await startHttp(t, '--tokens', file);
+  const as = (token) => ({ headers: { Authorization: `Bearer ${token}` } });
+  return { ...server, alice: as('aaaaaaaaaaaaaaaa'), bob: as('bbbbbbbbbbbbbbbb'), nobody: as('cccccccccccccccc') };
+}
+
+describe('HTTP', { concurrency: 3, timeout: 120_000 }, () => {
+  test('half a request, then silence: closed after a minute, others are served', { timeout: 90_000 }, async (t) => {
+    const { url, port } = await startHttp(t);
+    const whole = rawRequest(1, 'tools/list');
+    const halves = await Promise.all([10, whole.indexOf('\r\n\r\n') - 5, whole.length - 10].map(async (length) => {
+      const socket = await connect(t, port);
+      socket.write(whole.slice(0, length));
+      return socket;
+    }));
+    await isServed(url);
+    const began = Date.now();
+    await Promise.all(halves.map((socket) => {
+      socket.resume();
+      return socket.over;
+    }));
+    assert.ok(Date.now() - began > 30_000, 'a slow client needs some time');
+    await isServed(url);
+  });
+
+  test('a client that never reads its answers', limit, async (t) => {
+    const { url, port, pid } = await startHttp(t);
+    await isServed(url);
+    const before = await peak(pid);
+    const socket = await connect(t, port);
+    const some = Array.from({ length: 100 }, (_, i) => rawRequest(i + 1, 'tools/list')).join('');
+    let sent = 0;
+    for (let stuck = false; !stuck && sent < 64 * MiB; sent += some.length)
+      if (!socket.write(some)) stuck = !(await drains(socket, socket.over));
+    assert.ok(sent < 64 * MiB, 'the server took everything');
+    await isServed(url);
+    await assertFlat(pid, before);
+  });
+
+  test('a client that listens and never reads', limit, async (t) => {
+    const { url, port, pid } = await startHttp(t);
+    await isServed(url);
+    const before = await peak(pid);
+    const socket = await connect(t, port); // every notification repeats this id
+    socket.write(rawRequest('x'.repeat(30_000), 'subscriptions/listen', { notifications: { toolsListChanged: true } }));
+    const trigger = await connect(t, port);
+    const answered = receive(trigger, /"id":3000\b/);
+    for (let id = 1; id <= 3000; id++) trigger.write(rawRequest(id, 'tools/call', { name: 'test_trigger_tool_change' }));
+    assert.match(await answered, /"id":3000\b/);
+    await assertFlat(pid, before);
+  });
+
+  test('a session that never reads', limit, async (t) => {
+    const { url, port, pid } = await startHttp(t);
+    const session = await openSession(url);
+    const before = await peak(pid);
+    const socket = await connect(t, port);
+    socket.write(head('GET', { Accept: 'text/event-stream', ...session }));
+    const trigger = await connect(t, port);
+    const answered = receive(trigger, /"id":20000\b/);
+    for (let id = 1; id <= 20_000; id++) trigger.write(rawRequest(id, 'tools/call', { name: 'test_trigger_tool_change' }));
+    assert.match(await answered, /"id":20000\b/);
+    await assertFlat(pid, before);
+  });
+
+  test('two thousand connections', limit, async (t) => {
+    const { url, port, pid } = await startHttp(t);
+    const before = await peak(pid);
+    const sockets = await Promise.all(Array.from({ length: 2000 }, () => connect(t, port)));
+    const answers = await Promise.all(sockets.map((socket, i) => {
+      socket.write(rawRequest(i + 1, 'subscriptions/listen', { notifications: { toolsListChanged: true } }));
+      return receive(socket, /acknowledged/);
+    }));
+    for (const answer of answers) assert.match(answer, /^HTTP\/1.1 200 OK\r\n/);
+    await assertFlat(pid, before, 48);
+    const told = Promise.all(sockets.map((socket) => receive(socket, /list_changed/)));
+    await call(url, 'tools/call', { name: 'test_trigger_tool_change' });
+    for (const text of await told) assert.match(text, /list_changed/);
+  });
+
+  test('a body of 1 GB, announced or in chunks', limit, async (t) => {
+    const { url, port, pid } = await startHttp(t);
+    await isServed(url);
+    const before = await peak(pid);
+    const announced = await connect(t, port);
+    announced.write(head('POST', { 'Content-Type': 'application/json', 'Content-Length': 1 << 30 }));
+    assert.match(await receive(announced), /^HTTP\/1.1 413 /);
+    const chunked = await connect(t, port);
+    const chunk = `100000\r\n${' '.repeat(MiB)}\r\n`;
+    const refused = receive(chunked);
+    chunked.write(head('POST', { 'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked' }));
+    let sent = 0;
+    for (; sent < 1024 && !chunked.destroyed; sent++)
+      if (!chunked.write(chunk)) await drains(chunked, chunked.over);
+    assert.ok(sent < 100, `${sent} MiB were taken`);
+    assert.doesNotMatch(await refused, / 200 /);
+    await isServed(url);
+    await assertFlat(pid, before, 40);
+  });
+
+  test('a head without end', limit, async (t) => {
+    const { url, port, pid } = await startHttp(t);
+    const before = await peak(pid);
+    const socket = await connect(t, port);
+    const refused = receive(socket);
+    socket.write('POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n');
+    for (let i = 0; i < 10_000 && !socket.destroyed; i++)
+      if (!socket.write(`X-${i}: ${'y'.repeat(1000)}\r\n`)) await drains(socket, socket.over);
+    assert.doesNotMatch(await refused, / 200 /);
+    await isServed(url);
+    await assertFlat(pid, before);
+  });
+
+  test('wrong Host or Origin', limit, async (t) => {
+    const { url, port } = await startHttp(t);
+    assert.equal(await statusWith(url, { Host: 'evil.example.com' }), 403);
+    assert.equal(await statusWith(url, { Host: `127.0.0.1.example.com:${port}` }), 403);
+    for (const origin of ['http://evil.example.com', 'null', 'http://localhost.example.com', 'file://localhost'])
+      assert.equal(await statusWith(url, { Origin: origin }), 403, origin);
+    for (const origin of ['http://localhost:3000', `http://127.0.0.1:${port}`, 'http://[::1]'])
+      assert.equal(await statusWith(url, { Origin: origin }), 200, origin);
+    const socket = await connect(t, port);
+    socket.write(rawRequest(1, 'tools/list').replace('Host: 127.0.0.1', 'Host: 127.0.0.1\r\nHost: evil.example.com'));
+    assert.match(await receive(socket, /\r\n\r\n/), /^HTTP\/1.1 (400|403) /);
+    const none = await connect(t, port);
+    none.write(rawRequest(1, 'tools/list').replace('Host: 127.0.0.1\r\n', ''));
+    assert.match(await receive(none, /\r\n\r\n/), /^HTTP\/1.1 (400|403) /);
+  });
+
+  test('unknown sessions', limit, async (t) => {
+    const { url } = await startHttp(t);
+    const session = await openSession(url);
+    const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+    const statusOf = async (method, headers) => (await fetch(url, {
+      method, headers: { Accept: 'application/json, text/event-stream', 'Content-Type': 'application/json', ...headers },
+      ...(method === 'POST' && { body: JSON.stringify(list) }) })).status;
+    const unknown = { ...session, 'Mcp-Session-Id': '0'.repeat(32) };
+    for (const method of ['POST', 'GET', 'DELETE']) assert.equal(await statusOf(method, unknown), 404, method);
+    assert.equal(await statusOf('POST', { 'Mcp-Protocol-Version': legacy }), 400);
+    assert.equal(await statusOf('GET', {}), 405);
+    assert.equal(await statusOf('POST', session), 200);
+    assert.equal(await statusOf('DELETE', session), 204);
+    assert.equal(await statusOf('POST', session), 404);
+    assert.equal((await post(url, list, { ...session, 'Mcp-Session-Id': 'x'.repeat(50_000) })).status, 404);
+  });
+
+  test('requestState: replayed, tampered with, or of another call', limit, async (t) => {
+    const { url } = await startHttp(t);
+    const capabilities = { elicitation: {}, sampling: {}, roots: {} };
+    const name = 'test_input_required_result_request_state';
+    const inputResponses = { confirm: { action: 'accept', content: { ok: true } } };
+    const ask = async () => (await call(url, 'tools/call', { name }, { capabilities })).result.requestState;
+    const answer = (requestState, other = {}) =>
+      call(url, 'tools/call', { name, inputResponses, requestState, ...other }, { capabilities });
+    const isRefused = async (requestState, other) => {
+      const { error, result } = await answer(requestState, other);
+      assert.equal(error?.code, -32602, JSON.stringify(result));
+    };
+
+    const first = await ask();
+    assert.equal((await answer(first)).result.content[0].text, 'state-ok');
+    await isRefused(first);
+    for (let i = 0; i < 42; i++) // so many others come between that a short memory forgets
+      await Promise.all(Array.from({ length: 100 }, async () => answer(await ask())));
+    await isRefused(first);
+
+    const state = await ask();
+    const [payload, mac] = state.split('.');
+    const forged = Buffer.from(Buffer.from(payload, 'base64').toString().replace('state-ok', 'state-no')).toString('base64');
+    for (const bad of [`${state}-TAMPERED`, `${forged}.${mac}`, `${payload}.${'A'.repeat(43)}=`, payload, '.', '', 'x'.repeat(100_000)])
+      await isRefused(bad);
+    await isRefused(state, { name: 'test_input_required_result_tampered_state' });
+    assert.equal((await answer(state)).result.content[0].text, 'state-ok');
+    assert.equal((await call(url, 'tools/call', { name, inputResponses, requestState: 7 }, { capabilities })).error?.code, -32602);
+  });
+
+  test('another principal: tasks, sessions, states', limit, async (t) => {
+    const { url, alice, bob, nobody } = await startWithTokens(t);
+    const refused = await post(url, request(1, 'tools/list').body);
+    assert.equal(refused.status, 401);
+    assert.match(refused.headers.get('www-authenticate'), /^Bearer /);
+    assert.equal((await call(url, 'tools/list', {}, nobody)).status, 401);
+    assert.equal((await call(url, 'tools/list', {}, alice)).status, 200);
+
+    const capabilities = { ...tasksExtension, elicitation: {} };
+    const task = (await call(url, 'tools/call', { name: 'slow_compute', arguments: { seconds: 50 } }, { ...alice, capabilities })).result;
+    assert.equal(task.resultType, 'task');
+    const { taskId } = task;
+    const inputResponses = {};
+    for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel'])
+      assert.equal((await call(url, method, { taskId, inputResponses }, { ...bob, capabilities })).error.code, -32602, method);
+    assert.equal((await call(url, 'tasks/get', { taskId }, { ...alice, capabilities })).result.status, 'working');
+    const listen = request(9, 'subscriptions/listen', { notifications: { taskIds: [taskId] } }, capabilities);
+    const controller = new AbortController();
+    const stream = await post(url, listen.body, { ...listen.headers, ...bob.headers }, { signal: controller.signal });
+    const chunk = Buffer.from((await stream.body.getReader().read()).value).toString();
+    assert.match(chunk, /"taskIds":\[\]/);
+    controller.abort();
+
+    const session = await openSession(url, alice);
+    const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+    assert.equal((await post(url, list, session)).status, 200);
+    assert.equal((await post(url, list, { ...session, ...bob.headers })).status, 404);
+
+    const name = 'test_input_required_result_request_state';
+    const { requestState } = (await call(url, 'tools/call', { name }, { ...alice, capabilities })).result;
+    const retry = { name, requestState, inputResponses: { confirm: { action: 'accept', content: { ok: true } } } };
+    assert.equal((await call(url, 'tools/call', retry, { ...bob, capabilities })).error.code, -32602);
+    assert.equal((await call(url, 'tools/call', retry, { ...alice, capabilities })).result.content[0].text, 'state-ok');
+  });
+
+  test('garbage for two seconds', limit, async (t) => {
+    const { url, port, pid } = await startHttp(t);
+    await isServed(url);
+    const before = await peak(pid);
+    const end = Date.now() + 2000;
+    const beginnings = ['', 'POST ', 'POST /mcp HTTP/1.1\r\n', 'POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5000\r\n\r\n'];
+    await Promise.all(beginnings.map(async (beginning) => {
+      while (Date.now() < end) {
+        const socket = await connect(t, port);
+        socket.resume();
+        socket.write(beginning);
+        for (let i = 0; i < 20 && !socket.destroyed; i++) {
+          socket.write(randomBytes(1000));
+          await sleep(1);
+        }
+        socket.destroy();
+      }
+    }));
+    await isServed(url);
+    await assertFlat(pid, before);
+  });
+
+  test('a connection reset in mid-stream cancels a modern call', limit, async (t) => {
+    const { port, stop } = await startHttp(t);
+    const socket = await connect(t, port);
+    const began = receive(socket, /text\/event-stream/);
+    socket.write(rawRequest(1, 'tools/call', { name: 'slow_compute', arguments: { seconds: 50 } }));
+    await began;
+    socket.resetAndDestroy();
+    const stopping = Date.now();
+    await stop();
+    assert.ok(Date.now() - stopping < 1500, 'the call still ran');
+  });
+
+  test('a call that runs holds the stop, and is cancelled at its deadline', limit, async (t) => {
+    const { port, stop } = await startHttp(t);
+    const [slow, quick, listener] = await Promise.all([1, 2, 3].map(() => connect(t, port)));
+    const began = [slow, quick, listener].map((socket) => receive(socket, /text\/event-stream/));
+    slow.write(rawRequest(1, 'tools/call', { name: 'slow_compute', arguments: { seconds: 50 } }));
+    quick.write(rawRequest(2, 'tools/call', { name: 'slow_compute', arguments: { seconds: 1 } }));
+    listener.write(rawRequest(3, 'subscriptions/listen', { notifications: { toolsListChanged: true } }));
+    await Promise.all(began);
+    const stopping = Date.now();
+    const stopped = stop();
+    assert.match(await receive(listener, /"result"/), /"resultType":"complete"/);
+    assert.match(await receive(quick, /"result"/), /done after 1 s/);
+    await stopped;
+    assert.ok(Date.now() - stopping > 1500);
+    assert.ok(Date.now() - stopping < 4000);
+    assert.doesNotMatch(slow.received, /"result"/);
+  });
+
+  test('one client cannot cancel the requests of another by their ids', limit, async (t) => {
+    const { url } = await startHttp(t);
+    const slow = call(url, 'tools/call', { name: 'slow_compute', arguments: { seconds: 1 } }, { id: 1 });
+    await sleep(200);
+    const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1, _meta: metadata() } };
+    assert.equal((await post(url, cancel, { 'Mcp-Protocol-Version': modern })).status, 202);
+    const session = await openSession(url);
+    assert.equal((await post(url, { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } }, session)).status, 202);
+    assert.match((await slow).result.content[0].text, /done after 1 s/);
+  });
+
+  test('resumption by Last-Event-ID after a cut connection', limit, async (t) => {
+    const { url, port } = await startHttp(t);
+    const session = await openSession(url);
+    const socket = await connect(t, port);
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/call',
+      params: { name: 'test_tool_with_progress', _meta: { progressToken: 'p' } } });
+    const first = receive(socket, /"progress":0.*\n\n/);
+    socket.write(head('POST', { ...session, 'Content-Type': 'application/json', Accept: 'text/event-stream',
+      'Content-Length': body.length }, body));
+    const ids = [...(await first).matchAll(/^id: (.*)$/gm)].map((m) => m[1]);
+    socket.resetAndDestroy();
+    await sleep(120); // while nobody is connected
+    const resume = async (id) => (await fetch(url, { headers: { ...session, Accept: 'text/event-stream', 'Last-Event-ID': id } })).text();
+    const rest = await resume(ids.at(-1));
+    assert.doesNotMatch(rest, /"progress":0\b[^.]|"progress":0\.0/);
+    assert.match(rest, /"progress":50[^]*"progress":100[^]*"id":7,"result"/);
+    const again = await resume(ids[0]); // a second time, from the beginning
+    assert.match(again, /"progress":0[^]*"progress":50[^]*"progress":100[^]*"id":7,"result"/);
+    const strange = await fetch(url, { headers: { ...session, Accept: 'text/event-stream', 'Last-Event-ID': '999-1' } });
+    assert.equal(strange.status, 400);
+    const other = await openSession(url);
+    assert.equal((await fetch(url, { headers: { ...other, Accept: 'text/event-stream', 'Last-Event-ID': ids[0] } })).status, 400);
+  });
+
+  test('bad JSON, and what is no message', limit, async (t) => {
+    const { url } = await startHttp(t);
+    const session = await openSession(url);
+    const codeOf = async (body, headers = session) => {
+      const response = await post(url, body, headers);
+      const [message] = await messages(response);
+      return [response.status, message?.error?.code];
+    };
+    const texts = badTexts();
+    for (const [name, text] of Object.entries(texts)) assert.deepEqual(await codeOf(text), [400, -32700], name);
+    for (const text of ['7', '"x"', 'null', '{}', '{"jsonrpc":"1.0","id":1,"method":"ping"}', '{"jsonrpc":"2.0","id":null,"method":"ping"}'])
+      assert.deepEqual(await codeOf(text), [400, -32600], text);
+    assert.deepEqual(await codeOf('[{"jsonrpc":"2.0","id":1,"method":"ping"}]'), [400, -32600]);
+    await isServed(url);
+  });
+
+  test('error texts that would be cut within a character', limit, async (t) => {
+    const { url } = await startHttp(t);
+    for (let n = 50; n < 64; n++) {
+      const name = `${'x'.repeat(n)}\u{1f400}\u{1f400}\u{1f400}`;
+      const tool = await call(url, 'tools/call', { name: 'greet', arguments: { [name]: 1 } });
+      assert.match(tool.result.content[0].text, /^arguments has no member 'xxx/);
+      const answer = await call(url, 'tools/call', { name: 'greet', inputResponses: { [name]: 1 } });
+      assert.equal(answer.error.code, -32602);
+      const prompt = await call(url, 'prompts/get', { name: 'test_simple_prompt', arguments: { [name]: 1 } });
+      assert.equal(prompt.error.code, -32602);
+    }
+  });
+
+  test('batches where they exist', limit, async (t) => {
+    const { url } = await startHttp(t);
+    const session = await openSession(url, { version: '2025-03-26' });
+    const batch = [{ jsonrpc: '2.0', id: 1, method: 'ping' }, { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 5 } },
+      { jsonrpc: '2.0', id: 'two', method: 'tools/call', params: { name: 'test_tool_with_logging' } }];
+    const received = (await messages(await post(url, batch, session))).flat();
+    assert.deepEqual(received.filter((m) => 'id' in m).map((m) => m.id).sort(), [1, 'two']);
+    assert.equal((await post(url, [], session)).status, 400);
+  });
+
+  test('other machines need tokens', limit, async (t) => {
+    await assert.rejects(startHttp({ after() {} }, '--http', '0.0.0.0:0'), /can be reached from other machines/);
+    await startHttp(t, '--http', '0.0.0.0:0', '--insecure');
+  });
+});
+
+/** What must not be parsed. */
+function badTexts() {
+  const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"';
+  return {
+    'duplicate keys': `${ping},"id":2}`,
+    'duplicate keys inside': `${ping},"params":{"a":{"b":1,"b":2}}}`,
+    'bad UTF-8': Buffer.concat([Buffer.from(`${ping},"params":{"a":"`), Buffer.from([0xc3, 0x28]), Buffer.from('"}}')]),
+    'overlong UTF-8': Buffer.concat([Buffer.from(`${ping},"params":{"a":"`), Buffer.from([0xc0, 0xaf]), Buffer.from('"}}')]),
+    'half a surrogate': `${ping},"params":{"a":"\\ud800"}}`,
+    'deep lists': '['.repeat(100_000),
+    'deep objects': '{"a":'.repeat(100_000),
+    'deep and closed': `${ping},"params":{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`,
+    'a huge integer': `${ping.replace('1', '9'.repeat(40))}}`,
+    'a huge real': `${ping},"params":{"a":1e999}}`,
+    'a number of a million digits': `${ping},"params":{"a":${'9'.repeat(MiB)}}}`,
+    'nothing': ' ',
+    'half': ping,
+    'two': `${ping}}${ping}}`,
+  };
+}
+
+describe('stdio', { concurrency: 3, timeout: 120_000 }, () => {
+  const ping = (id) => ({ id, method: 'ping' });
+  const initialize = (version = legacy, capabilities = {}) => ({ id: 'init', method: 'initialize',
+    params: { protocolVersion: version, capabilities, clientInfo: { name: 'test', version: '1' } } });
+
+  test('a client that never reads', limit, async (t) => {
+    const server = startStdio(t);
+    assert.ok((await server.request(initialize())).result);
+    server.stdout.pause();
+    const before = await peak(server.pid);
+    let sent = 0;
+    for (let stuck = false; !stuck && sent < 5000; sent++)
+      if (!server.send({ id: sent, method: 'tools/list', params: { padding: 'x'.repeat(20_000) } }))
+        stuck = !(await drains(server.stdin, server.exited.then(() => null)));
+    assert.ok(sent < 5000, 'the server took everything');
+    await assertFlat(server.pid, before);
+    server.stdout.resume(); // and now it reads: nothing was lost
+    for (let id = 0; id < sent; id++) await server.next((m) => m.id === id);
+  });
+
+  test('garbage for two seconds', limit, async (t) => {
+    const server = startStdio(t);
+    const before = await peak(server.pid);
+    for (const end = Date.now() + 2000; Date.now() < end;) {
+      if (!server.send(randomBytes(10_000))) await once(server.stdin, 'drain');
+      await sleep(1);
+    }
+    server.send('\n');
+    assert.deepEqual((await server.request(ping(1))).result, {});
+    await assertFlat(server.pid, before);
+  });
+
+  test('a line over 8 MiB, then a good one', limit, async (t) => {
+    const server = startStdio(t);
+    const before = await peak(server.pid);
+    const long = { ...ping(1), params: { a: 'x'.repeat(9 * MiB) } };
+    server.send(long);
+    const refused = await server.next((m) => m.error);
+    assert.equal(refused.error.code, -32600);
+    assert.ok(!('id' in refused));
+    for (let i = 0; i < 20; i++) if (!server.send('x'.repeat(MiB))) await once(server.stdin, 'drain'); // no newline for a while
+    server.send('\n');
+    assert.deepEqual((await server.request(ping(2))).result, {});
+    assert.deepEqual((await server.request({ ...ping(3), params: { a: 'x'.repeat(7 * MiB) } })).result, {});
+    await assertFlat(server.pid, before, 64);
+  });
+
+  test('bad JSON, each refused without an id', limit, async (t) => {
+    const server = startStdio(t);
+    for (const [name, text] of Object.entries(badTexts())) {
+      if (name === 'nothing') continue; // an empty line is not even wrong
+      server.send(Buffer.concat([Buffer.from(text), Buffer.from('\n')]));
+      const answer = await server.next((m) => m.error);
+      assert.deepEqual([answer.error.code, 'id' in answer], [-32700, false], name);
+    }
+    assert.deepEqual((await server.request(ping(1))).result, {});
+  });
+
+  test('batches: refused, and answered where they exist', limit, async (t) => {
+    const newer = startStdio(t);
+    await newer.request(initialize());
+    newer.send(`${JSON.stringify([{ jsonrpc: '2.0', ...ping(1) }])}\n`);
+    assert.equal((await newer.next((m) => m.error)).error.code, -32600);
+    const older = startStdio(t);
+    await older.request(initialize('2025-03-26'));
+    older.send(`${JSON.stringify([{ jsonrpc: '2.0', ...ping(1) }, { jsonrpc: '2.0', ...ping(2) }])}\n`);
+    assert.deepEqual((await older.next(Array.isArray)).map((m) => m.id), [1, 2]);
+  });
+
+  test('cancelling: an unknown id, a known one, in both eras', limit, async (t) => {
+    const server = startStdio(t);
+    await server.request(initialize());
+    const cancel = (requestId) => server.send({ method: 'notifications/cancelled', params: { requestId } });
+    for (const id of [99, 'x', null, {}, undefined]) cancel(id);
+    const slow = { name: 'slow_compute', arguments: { seconds: 1 } };
+    server.send({ id: 1, method: 'tools/call', params: slow });
+    server.send({ id: '1', method: 'tools/call', params: slow });
+    server.send({ id: 2, method: 'tools/call', params: { ...slow, _meta: metadata() } });
+    cancel(1);
+    server.send({ method: 'notifications/cancelled', params: { requestId: 2, _meta: metadata() } });
+    assert.match((await server.next((m) => m.id === '1')).result.content[0].text, /done/);
+    assert.deepEqual((await server.request(ping(3))).result, {});
+    assert.deepEqual(server.seen, []);
+  });
+
+  test('the end of input in mid-call: gone within a second', limit, async (t) => {
+    const server = startStdio(t);
+    await server.request(initialize(legacy, { elicitation: {} }));
+    for (const [i, name] of ['slow_compute', 'test_elicitation', 'test_tool_with_progress'].entries())
+      server.send({ id: i, method: 'tools/call',
+        params: { name, arguments: { slow_compute: { seconds: 50 }, test_elicitation: { message: '?' } }[name] ?? {} } });
+    server.send({ id: 8, method: 'tools/call', params: { name: 'slow_compute', arguments: { seconds: 50 }, _meta: metadata() } });
+    server.send({ id: 9, method: 'tools/call', params: { name: 'slow_compute', arguments: { seconds: 50 }, _meta: metadata(tasksExtension) } });
+    server.send({ id: 'l', method: 'subscriptions/listen', params: { notifications: { toolsListChanged: true }, _meta: metadata() } });
+    await server.next((m) => m.method === 'elicitation/create');
+    await server.next((m) => m.result?.resultType === 'task');
+    const began = Date.now();
+    server.stdin.end();
+    assert.deepEqual(await server.exited, [0, null]);
+    assert.ok(Date.now() - began < 1000);
+  });
+
+  test('ids come back as they went', limit, async (t) => {
+    const server = startStdio(t);
+    const lines = [];
+    server.stdout.on('data', (data) => lines.push(data.toString()));
+    const ids = ['9007199254740993', '-9223372036854775808', '0', '""', '"\\u00e9\\n"', `"${'i'.repeat(1000)}"`];
+    for (const id of ids) server.send(`{"jsonrpc":"2.0","id":${id},"method":"ping"}\n`);
+    await server.request(ping('last'));
+    const seen = lines.join('').split('\n').map((line) => line.match(/"id":(.*),"result"/)?.[1]);
+    assert.deepEqual(seen.slice(0, ids.length), ids.map((id) => id.replace('\\u00e9', 'é')));
+  });
+
+  test('answers that nobody asked for, and before the beginning', limit, async (t) => {
+    const server = startStdio(t);
+    for (const id of ['srv-1', 'srv-4294967297', 7]) server.send({ id, result: {} });
+    server.send({ id: 'srv-1', error: { code: 1, message: 'no' } });
+    assert.equal((await server.request({ id: 1, method: 'tools/list' })).error.code, -32602);
+    await server.request(initialize(legacy, { elicitation: {} }));
+    assert.equal((await server.request(initialize())).error.code, -32602);
+    server.send({ id: 2, method: 'tools/call', params: { name: 'test_elicitation', arguments: { message: '?' } } });
+    const { id } = await server.next((m) => m.method === 'elicitation/create');
+    server.send({ id, error: { code: -1, message: 'no' } });
+    server.send({ id, result: { action: 'accept' } }); // too late
+    assert.match((await server.next((m) => m.id === 2)).result.content[0].text, /cancel/);
+  });
+});
