@@ -135,8 +135,8 @@ function cgroupSlots() {
   const parents = readFileSync('/proc/self/mountinfo', 'utf8').split('\n')
     .filter((line) => line.includes(' - cgroup ')).map((line) => line.split(' '))
     .map((words) => [words[4], own.get(words.at(-1).replace(/^rw,/, ''))])
-    .filter(([, dir]) => dir !== undefined).map(([point, dir]) => path.join(point, dir, 'jerboa'));
-  return parents.filter(existsSync).flatMap((dir) => readdirSync(dir).filter((n) => /^\d+$/.test(n)).map(Number));
+    .filter(([, dir]) => dir !== undefined).map(([point, dir]) => path.join(point, dir));
+  return parents.filter(existsSync).flatMap((dir) => readdirSync(dir).filter((n) => /^jerboa-\d+$/.test(n)).map((n) => Number(n.slice(7))));
 }
 
 function processSlots() {

@@ -81,8 +81,8 @@ static int from_variable(const struct option *o, const char *variable, int64_t b
     const char *text = variable ? getenv(variable) : NULL;
     int         r;
 
-    if (!text)
-        return 0;
+    if (!text || !*text)
+        return 0; /* empty is as good as unset */
     r = o->type == OPTION_LIST ? store_lines(o, text, target, e)
                                : store(o, text, bare_ms, target, e);
     return r < 0 ? err_wrap(e, "%s", variable) : 0;

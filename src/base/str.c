@@ -68,7 +68,8 @@ const char *str_nearest(const char *word, const char *const *list)
     size_t      best = (strlen(word) + 1) / 2 + 1; /* more than half rewritten is another word */
 
     for (; *list; list++) {
-        size_t d = distance(word, *list);
+        bool   begins = strlen(word) > 1 && (str_starts(*list, word) || str_starts(word, *list));
+        size_t d = begins ? 0 : distance(word, *list);
         if (d < best) {
             best = d;
             nearest = *list;

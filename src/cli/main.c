@@ -32,10 +32,10 @@ static int print_help(void)
 
 static int unknown_verb(const char *word)
 {
-    const char *names[sizeof verbs / sizeof verbs[0]] = {0}, *near;
+    const char *names[sizeof verbs / sizeof verbs[0] + 3] = {"help", "--help", "--version"}, *near;
 
     for (size_t i = 0; verbs[i]; i++)
-        names[i] = verbs[i]->name;
+        names[i + 3] = verbs[i]->name;
     near = str_nearest(word, names);
     if (near)
         fprintf(stderr, "jerboa: unknown verb '%s': did you mean '%s'?\n", word, near);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/options.h"
@@ -16,6 +17,7 @@
 enum {
     EXIT_JERBOA = 125, /* Jerboa failed, bad usage and missing file included */
     DEFAULT_FDS = 1024,
+    PIDS_MIN = 10,
     ENV_MAX = OPTION_LIST_MAX + 16,
 };
 
@@ -72,6 +74,7 @@ static const char details[] =
     "goes in, as /workspace/FILE. Options stand before FILE; each is also read from the "
     "environment\n"
     "(--memory: JERBOA_MEMORY). Sizes: 64k, 512m, 1g. Times: 250ms, 30s, 5m, 1h.\n\n"
+    "SIGINT, SIGTERM and SIGHUP go to the script; a second one ends it.\n\n"
     "Exit status: the script's own; 128+n when signal n killed it; 137 out of memory; 124 at the\n"
     "timeout; 125 when Jerboa failed, bad usage included.\n";
 
@@ -117,6 +120,9 @@ static int check_limits(struct run_options *o, struct err *e)
     for (size_t i = 0; i < o->env.n; i++)
         if (!strchr(o->env.items[i], '=') || o->env.items[i][0] == '=')
             return err_set(e, ERR_INVALID, "--env '%.60s' is not of the form K=V", o->env.items[i]);
+    if (o->pids < PIDS_MIN)
+        return err_set(e, ERR_INVALID, "--pids must be at least %d: Node itself needs that",
+                       PIDS_MIN);
     if (strcmp(o->engine, "native") != 0)
         return err_set(e, ERR_INVALID, "--engine '%.60s' is unknown: there is 'native'", o->engine);
     return 0;
@@ -125,6 +131,8 @@ static int check_limits(struct run_options *o, struct err *e)
 /* A plan that is only shown fetches nothing. */
 static int find_runtime(const struct run_options *o, struct runtime *ret, struct err *e)
 {
+    if (!o->explain && geteuid() != 0)
+        return err_set(e, ERR_UNAVAILABLE, "sandboxes need root for now: run jerboa with sudo");
     if (!o->explain)
         return runtime_ensure(o->image, ret, e);
     if (runtime_find(o->image, ret, e) == 0 || e->kind != ERR_NOT_FOUND)
@@ -195,8 +203,11 @@ static void tell_verdict(const struct run_options *o, const struct run_result *r
                 (long long)o->timeout_ms);
         break;
     case VERDICT_OOM:
-        fprintf(stderr, "jerboa: oom: the memory limit of %lld MiB was reached (--memory)\n",
-                (long long)(o->memory_bytes >> 20));
+        if (r->facts.heap_exhausted)
+            fprintf(stderr, "jerboa: oom: V8's heap limit was reached, which follows --memory\n");
+        else
+            fprintf(stderr, "jerboa: oom: the memory limit of %lld MiB was reached (--memory)\n",
+                    (long long)(o->memory_bytes >> 20));
         break;
     case VERDICT_PIDS:
         fprintf(stderr, "jerboa: pids: more than %lld processes and threads (--pids)\n",
@@ -204,7 +215,9 @@ static void tell_verdict(const struct run_options *o, const struct run_result *r
         break;
     case VERDICT_DISK:
         fprintf(stderr,
-                "jerboa: disk: the %lld KiB of /workspace, /tmp and HOME are full (--disk)\n",
+                "jerboa: disk: no block or no inode is left in the %lld KiB of /workspace, /tmp "
+                "and HOME "
+                "(--disk)\n",
                 (long long)(o->disk_bytes >> 10));
         break;
     default:
@@ -290,11 +303,16 @@ static int run_script(struct run_options *o, const struct script *script, int ar
 static int run_verb(struct run_options *o, int argc, char **argv, struct err *e)
 {
     struct script script = {0};
+    const char   *env_code;
     int           used, status;
 
     TRY(options_from_env(options, o, e));
+    env_code = o->code;
+    o->code = NULL;
     TRY(options_from_args(options, o, argc, argv, &used, e));
     argc -= used, argv += used;
+    if (argc == 0 && !o->code)
+        o->code = env_code; /* a FILE on the command line wins */
     TRY(check_limits(o, e));
     if (o->explain)
         return explain(o, e);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,7 +12,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-enum { CODE_MAX = 64 << 20 };
+enum { CODE_MAX = 64 << 20, FIFO_MS = 5000 };
 
 static const char main_module[] = "/workspace/index.js";
 
@@ -45,6 +46,10 @@ static int open_script(const char *file, struct err *e)
         return err_sys(e, "%s", file);
     if (S_ISDIR(st.st_mode))
         return err_set(e, ERR_INVALID, "%s is a directory: name the file to run", file);
+    struct pollfd first = {fd, POLLIN, 0};
+    if (S_ISFIFO(st.st_mode) && poll(&first, 1, FIFO_MS) == 0)
+        return err_set(e, ERR_TIMEOUT, "%s: nobody wrote to this pipe within %d s", file,
+                       FIFO_MS / 1000);
     fd_set_nonblock(fd, false);
     return take_fd(&fd);
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include "fetch/assemble.h"
@@ -31,7 +32,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: jerboa-fetch [--answer] runtime IMAGE\n");
         return 2;
     }
-    umask(022); /* sandboxes read the store as another user */
+    if (answer)
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would read it; the next one cleans up */
+    umask(022);                           /* sandboxes read the store as another user */
     signal(SIGPIPE, SIG_IGN);
     setlocale(LC_CTYPE, "C.UTF-8"); /* libarchive reads names by it */
     if (assemble_runtime(argv[2 + answer], dir, &e) < 0) {

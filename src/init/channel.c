@@ -209,6 +209,15 @@ static void file_fail(struct channel *c, const struct err *failure)
     close_channel(c);
 }
 
+/* Up to and with the last slash: the temporary file lies beside its place, whatever long name that
+ * has. */
+static int directory_size(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? (int)(slash - path) + 1 : 0;
+}
+
 static int file_open(const struct frame *f, struct err *e)
 {
     struct message_write_file m;
@@ -220,7 +229,8 @@ static int file_open(const struct frame *f, struct err *e)
     if (!c)
         return 0;
     c->path = strdup(m.path);
-    if (!c->path || asprintf(&c->temp_path, "%s.jerboa-%u", m.path, f->channel) < 0)
+    if (!c->path ||
+        asprintf(&c->temp_path, "%.*s.jerboa-%u", directory_size(m.path), m.path, f->channel) < 0)
         abort();
     c->file_fd = world_create_file(c->temp_path, m.mode, &failure);
     if (c->file_fd < 0) { /* what has its temporary name is not ours to remove */

@@ -1,6 +1,5 @@
 #include "jail/cgroup.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -297,21 +296,20 @@ static void remove_tree(int parent, const char *name, const char *path)
 
 /* ---- sandboxes ---- */
 
+static const char name_prefix[] = "jerboa-";
+
 static int open_parent(int hierarchy, struct err *e)
 {
-    autofd int own = open(found.paths[hierarchy], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(found.paths[hierarchy], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (own < 0)
-        return err_sys(e, "%s", found.paths[hierarchy]);
-    return make_dir(own, "jerboa", e);
+    return fd < 0 ? err_sys(e, "%s", found.paths[hierarchy]) : fd;
 }
 
 static void remove_slot(unsigned slot)
 {
-    char name[16], path[32];
+    char path[32], *name = path + 1;
 
-    snprintf(name, sizeof name, "%u", slot);
-    snprintf(path, sizeof path, "/jerboa/%u", slot);
+    snprintf(path, sizeof path, "/%s%u", name_prefix, slot);
     for (int i = 0; i < found.n; i++) {
         autofd int parent = open_parent(i, NULL);
         if (parent >= 0)
@@ -324,7 +322,7 @@ static bool slot_is_used(unsigned slot)
     char path[PATH_MAX + 32];
 
     for (int i = 0; i < found.n; i++) {
-        snprintf(path, sizeof path, "%s/jerboa/%u", found.paths[i], slot);
+        snprintf(path, sizeof path, "%s/%s%u", found.paths[i], name_prefix, slot);
         if (access(path, F_OK) == 0)
             return true;
     }
@@ -333,10 +331,10 @@ static bool slot_is_used(unsigned slot)
 
 static int make_levels(int hierarchy, unsigned slot, struct err *e)
 {
-    char       name[16];
+    char       name[32];
     autofd int parent = open_parent(hierarchy, e), dir = -1, init = -1, box = -1;
 
-    snprintf(name, sizeof name, "%u", slot);
+    snprintf(name, sizeof name, "%s%u", name_prefix, slot);
     if (parent < 0)
         return -1;
     dir = make_dir(parent, name, e);
@@ -402,7 +400,7 @@ static bool remove_empty(const struct cgroup *c)
     char path[PATH_MAX + 32];
 
     for (int i = 0; i < c->n; i++) {
-        snprintf(path, sizeof path, "%s/jerboa/%u", found.paths[i], c->slot);
+        snprintf(path, sizeof path, "%s/%s%u", found.paths[i], name_prefix, c->slot);
         if (unlinkat(c->dirs[i], "init", AT_REMOVEDIR) < 0 || rmdir(path) < 0)
             return false;
     }
@@ -456,7 +454,7 @@ void cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_e
     char name[32], path[64];
 
     run_name(run, name, sizeof name);
-    snprintf(path, sizeof path, "/jerboa/%u/%s", c->slot, name);
+    snprintf(path, sizeof path, "/%s%u/%s", name_prefix, c->slot, name);
     autofd int pids = open_run(c, PIDS, name), memory = open_run(c, MEMORY, name),
                cpuacct = open_run(c, CPUACCT, name);
     /* Before kill_group, which refuses forks itself. A group that could not be made counts nothing.
@@ -490,12 +488,13 @@ int cgroup_sweep(struct err *e)
         int            fd = open_parent(i, e);
         DIR           *dir = fd < 0 ? NULL : fdopendir(fd);
         struct dirent *d;
+        unsigned       slot;
 
         if (!dir)
             return -1;
         while ((d = readdir(dir)))
-            if (d->d_type == DT_DIR && isdigit((unsigned char)d->d_name[0]))
-                sweep_slot((unsigned)atol(d->d_name));
+            if (d->d_type == DT_DIR && sscanf(d->d_name, "jerboa-%u", &slot) == 1)
+                sweep_slot(slot);
         closedir(dir);
     }
     return 0;

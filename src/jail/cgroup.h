@@ -1,8 +1,8 @@
 /* cgroup - the limits of a sandbox and the counters of its runs, on cgroup v1.
  *
- *   <own cgroup>/jerboa/SLOT/init        jerboa-init: neither its limits nor its OOM are the code's
- *   <own cgroup>/jerboa/SLOT/box         memory, cpu, pids limits of all that runs
- *   <own cgroup>/jerboa/SLOT/box/run-N   one a run, command or background server
+ *   <own cgroup>/jerboa-SLOT/init        jerboa-init: neither its limits nor its OOM are the code's
+ *   <own cgroup>/jerboa-SLOT/box         memory, cpu, pids limits of all that runs
+ *   <own cgroup>/jerboa-SLOT/box/run-N   one a run, command or background server
  *
  * Entering is always done by the process itself, by writing "0" to a `tasks` file that the jail
  * opened: the kernel checks the opener's rights, and moving oneself costs 0.1 ms where moving
@@ -19,7 +19,7 @@ enum { CGROUP_HIERARCHIES_MAX = 4 };
 struct cgroup {
     unsigned slot;
     int      n;                            /* hierarchies in use; controllers may share one */
-    int      dirs[CGROUP_HIERARCHIES_MAX]; /* each one's jerboa/SLOT */
+    int      dirs[CGROUP_HIERARCHIES_MAX]; /* each one's jerboa-SLOT */
 };
 
 struct cgroup_limits {

@@ -1,6 +1,8 @@
 // Whoever dies, and whenever: nothing stays behind.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import fs from 'node:fs';
+import { createServer } from 'node:http';
 import { test } from 'node:test';
 import { assertGone, copyPrograms, deadCgroups, printed, processes, run, start, tempDir, until } from './jerboa.mjs';
 
@@ -166,4 +168,18 @@ test('40 short ones, four at a time', limit, async (t) => {
   };
   await Promise.all([worker(), worker(), worker(), worker()]);
   await world.assertGone();
+});
+
+test('jerboa killed while it fetches: the fetching ends too', limit, async (t) => {
+  const bin = tempDir(t);
+  const program = copyPrograms(bin);
+  const registry = createServer(() => {}).listen(0, '127.0.0.1'); // accepts and says nothing
+  await once(registry, 'listening');
+  t.after(() => registry.close());
+  const child = start(['run', '-e', '0'], { program, env: { JERBOA_HOME: tempDir(t), npm_config_registry: `http://127.0.0.1:${registry.address().port}/` } });
+  await once(registry, 'connection');
+  assert.ok(processes(bin).some((p) => p.name === 'jerboa-fetch'));
+  child.kill('SIGKILL');
+  await child.ended;
+  await until(() => processes(bin).length === 0, 'jerboa-fetch lives on', 1);
 });

@@ -153,8 +153,8 @@ export function deadCgroups() {
   const ids = identity('/run/jerboa/ids')?.split(':')[1];
   const held = new Set(read('/proc/locks').split('\n').map((line) => line.trim().split(/\s+/))
     .filter((f) => f[5]?.split(':')[2] === ids).map((f) => f[6]));
-  return ownCgroups().map((dir) => path.join(dir, 'jerboa'))
-    .flatMap((dir) => list(dir).filter((name) => /^\d+$/.test(name) && !held.has(name)).map((name) => path.join(dir, name)));
+  return ownCgroups().flatMap((dir) => list(dir).filter((name) => /^jerboa-\d+$/.test(name) && !held.has(name.slice(7)))
+    .map((name) => path.join(dir, name)));
 }
 
 const hostMounts = () => read('/proc/self/mountinfo').split('\n').map((line) => line.split(' ').slice(4).join(' ')).sort().join('\n');

@@ -148,9 +148,9 @@ static void nearest_is_found(void **state)
     static const struct {
         const char *word, *nearest;
     } cases[] = {
-        {"memory", "memory"}, {"memroy", "memory"},   {"mem", NULL},  {"time-out", "timeout"},
-        {"dsk", "disk"},      {"netwrok", "network"}, {"ran", "run"}, {"xyzzy", NULL},
-        {"", NULL},           {"verbose", NULL},
+        {"memory", "memory"}, {"memroy", "memory"},   {"mem", "memory"},  {"time-out", "timeout"},
+        {"dsk", "disk"},      {"netwrok", "network"}, {"ran", "run"},     {"xyzzy", NULL},
+        {"", NULL},           {"verbose", NULL},      {"running", "run"},
     };
     char longest[100] = {0};
 
