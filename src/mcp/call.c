@@ -52,7 +52,6 @@ static void call_free(struct mcp_call *c)
         json_decref(owned[i]);
     free(c->principal);
     free(c->uri);
-    free(c->subject);
     free(c->state);
     free(c);
 }
@@ -100,7 +99,7 @@ struct mcp_call *call_new(struct mcp_exchange *x)
                            .x = x,
                            .revision = x->revision,
                            .principal = strdup(x->principal),
-                           .capabilities = json_deep_copy(x->capabilities),
+                           .capabilities = json_incref((json_t *)x->capabilities),
                            .arguments = json_object(),
                            .asks = json_object(),
                            .answers = json_object()};
@@ -131,7 +130,8 @@ static int take_state(struct mcp_call *c, const json_t *sealed, struct err *e)
 
     if (!text)
         return err_set(e, ERR_INVALID, "requestState must be a string");
-    content = states_open(c->server->states, c->subject, text, e);
+    autofree char *subject = subject_of(c->x);
+    content = states_open(c->server->states, subject, text, e);
     if (!content)
         return -1;
     state = rpc_string(content, "s");
@@ -168,15 +168,11 @@ void call_start(struct mcp_call *c)
     const json_t *state = request_param(c->x, "requestState");
     struct err    e = {0};
 
-    if (request_is_modern(c->x)) {
-        c->subject = subject_of(c->x);
-        if ((state && take_state(c, state, &e) < 0) ||
-            (responses && take_responses(c, responses, &e) < 0)) {
-            mcp_call_error(c, RPC_INVALID_PARAMS, e.msg, NULL);
-            return;
-        }
-    }
-    c->handler(c);
+    if (request_is_modern(c->x) && ((state && take_state(c, state, &e) < 0) ||
+                                    (responses && take_responses(c, responses, &e) < 0)))
+        mcp_call_error(c, RPC_INVALID_PARAMS, e.msg, NULL);
+    else
+        c->handler(c);
 }
 
 static void deliver(struct mcp_call *c, json_t *result_take)
@@ -409,7 +405,8 @@ static void return_to_client(struct mcp_call *c)
 
     if (c->state || json_object_size(c->answers) > 0) {
         autojson json_t *content = json_pack("{s:s*, s:O}", "s", c->state, "a", c->answers);
-        autofree char   *sealed = states_seal(c->server->states, c->subject, content);
+        autofree char   *subject = subject_of(c->x);
+        autofree char   *sealed = states_seal(c->server->states, subject, content);
         if (!sealed) {
             json_decref(result);
             mcp_call_fail(c, "the answers are too large to remember");

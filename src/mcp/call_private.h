@@ -26,7 +26,6 @@ struct mcp_call {
     json_t *content, *structured, *messages, *contents; /* collected; NULL: nothing yet */
     bool    failed;
 
-    char   *subject; /* what its state is bound to */
     char   *state;
     json_t *asks;    /* this round's: key to {method, params} */
     json_t *answers; /* of all rounds */

@@ -33,9 +33,9 @@
 enum {
     HEAD_MAX = 64 << 10,
     BODY_MAX = 8 << 20,
-    HEARTBEAT_MS = 15000,
-    ACCEPT_AGAIN_MS = 100, /* after running out of descriptors */
-    LAST_FLUSH_MS = 200,   /* for the ends of what was cancelled at the deadline */
+    TICK_MS = 1000,
+    HEARTBEAT_TICKS = 15,
+    LAST_FLUSH_MS = 200, /* for the ends of what was cancelled at the deadline */
 };
 
 struct http_server {
@@ -50,7 +50,8 @@ struct http_server {
     struct replies              replies;
     struct http_sessions        sessions;
     struct posts                posts;
-    struct deadline             tick, accept_again, stop_time;
+    struct deadline             tick, stop_time;
+    unsigned                    ticks;
     struct later                step;
     bool                        stopping;
     bool                        cancelled; /* the deadline of the stop has passed */
@@ -96,7 +97,9 @@ static bool has_one_host(const struct asked *a)
     int                     n = 0;
 
     TAILQ_FOREACH(row, headers, next)
-    n += strcasecmp(row->key, "Host") == 0;
+    {
+        n += strcasecmp(row->key, "Host") == 0;
+    }
     return n <= 1;
 }
 
@@ -286,29 +289,25 @@ static void on_request(struct evhttp_request *req, void *arg)
 
 /* ---- time ---- */
 
+/* No descriptor is free. Without a pause the loop would spin on the connection that waits; the next
+ * tick tries again. (The argument is evhttp's own.) */
+static void on_accept_error(struct evconnlistener *listener, void *arg)
+{
+    (void)arg;
+    evconnlistener_disable(listener);
+}
+
 static void on_tick(void *owner)
 {
     struct http_server *h = owner;
 
-    replies_heartbeat(&h->replies);
-    http_sessions_expire(&h->sessions);
-    deadline_set(&h->tick, HEARTBEAT_MS);
-}
-
-/* No descriptor is free: without a pause the loop would spin on the waiting connection. */
-static void on_accept_error(struct evconnlistener *listener, void *arg)
-{
-    struct http_server *h = arg;
-
-    evconnlistener_disable(listener);
-    deadline_set(&h->accept_again, ACCEPT_AGAIN_MS);
-}
-
-static void on_accept_again(void *owner)
-{
-    struct http_server *h = owner;
-
-    evconnlistener_enable(evhttp_bound_socket_get_listener(h->bound));
+    if (h->bound)
+        evconnlistener_enable(evhttp_bound_socket_get_listener(h->bound));
+    if (++h->ticks % HEARTBEAT_TICKS == 0) {
+        replies_heartbeat(&h->replies);
+        http_sessions_expire(&h->sessions);
+    }
+    deadline_set(&h->tick, TICK_MS);
 }
 
 /* ---- stopping ---- */
@@ -359,7 +358,6 @@ static void close_listener(struct http_server *h)
     if (h->bound)
         address_unlink(&h->address);
     h->bound = NULL;
-    deadline_clear(&h->accept_again);
 }
 
 void http_stop(struct http_server *h, int64_t deadline_ms, void (*stopped)(void *owner),
@@ -385,7 +383,6 @@ void http_free(struct http_server *h)
     evhttp_free(h->evhttp);
     replies_done(&h->replies);
     deadline_done(&h->tick);
-    deadline_done(&h->accept_again);
     deadline_done(&h->stop_time);
     later_done(&h->step);
     tokens_free(h->tokens);
@@ -454,7 +451,6 @@ static struct http_server *server_new(struct mcp_server *s, struct event_base *b
         (struct posts){.server = s, .sessions = &h->sessions, .emptied = on_emptied, .owner = h};
     replies_init(&h->replies, base, on_emptied, h);
     deadline_init(&h->tick, base, on_tick, h);
-    deadline_init(&h->accept_again, base, on_accept_again, h);
     deadline_init(&h->stop_time, base, on_stop_time, h);
     later_init(&h->step, base, step, h);
     h->evhttp = make_evhttp(h, base);
@@ -475,7 +471,7 @@ static int server_listen(struct http_server *h, struct event_base *base, struct 
         abort();
     evconnlistener_set_error_cb(listener, on_accept_error);
     h->url = address_url(&h->address);
-    deadline_set(&h->tick, HEARTBEAT_MS);
+    deadline_set(&h->tick, TICK_MS);
     return 0;
 }
 

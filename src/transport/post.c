@@ -11,28 +11,36 @@ struct post {
     struct posts        *all;
     struct reply        *reply; /* NULL: answered, or the events' sink has it */
     struct http_session *session;
-    struct mcp_exchange *x;      /* NULL: a batch, or ended */
-    struct http_stream  *stream; /* of the session */
-    struct sse           own;    /* without a session */
-    struct sse          *events; /* either, once it streams; NULL: not yet */
+    size_t               messages; /* one, or those of a batch */
+    struct mcp_exchange *x;        /* NULL: a batch, or ended */
+    struct http_stream  *stream;   /* of the session */
+    struct sse           own;      /* without a session */
+    struct sse          *events;   /* either, once it streams; NULL: not yet */
     bool                 starting, finished;
     int                  status; /* finished while it started */
     json_t              *answer; /* or NULL */
 };
 
-static struct post *post_new(struct posts *all, struct reply *reply, struct http_session *session)
+static struct post *post_new(struct posts *all, struct reply *reply, const json_t *message,
+                             struct http_session *session)
 {
     struct post *p = calloc(1, sizeof *p);
 
     if (!p)
         abort();
     *p = (struct post){
-        .next = all->open, .at = &all->open, .all = all, .reply = reply, .session = session};
+        .next = all->open,
+        .at = &all->open,
+        .all = all,
+        .reply = reply,
+        .session = session,
+        .messages = json_is_array(message) ? json_array_size(message) : 1,
+    };
     if (p->next)
         p->next->at = &p->next;
     all->open = p;
     if (session)
-        session->open++;
+        session->open += p->messages;
     return p;
 }
 
@@ -44,7 +52,7 @@ static void post_free(struct post *p)
     if (p->next)
         p->next->at = p->at;
     if (p->session)
-        p->session->open--;
+        p->session->open -= p->messages;
     if (p->events == &p->own)
         sse_done(&p->own);
     json_decref(p->answer);
@@ -178,7 +186,7 @@ static void conclude(struct post *p)
 void post_start(struct posts *all, struct reply *reply, json_t *message,
                 struct http_session *session, const char *principal)
 {
-    struct post      *p = post_new(all, reply, session);
+    struct post      *p = post_new(all, reply, message, session);
     struct mcp_origin from = {all->server, session ? session->mcp : NULL, principal};
     bool              is_new = session && !mcp_session_is_initialized(session->mcp);
     bool              is_refused;

@@ -84,15 +84,19 @@ void sse_done(struct sse *s)
 
 static struct sse_event *event_new(const struct sse *s, const char *json)
 {
-    size_t            room = ID_SIZE + strlen(json) + sizeof "data: \n\n", n = 0;
+    size_t            room = ID_SIZE + strlen(json) + sizeof "data: \n\n";
     struct sse_event *e = malloc(sizeof *e + room);
+    int               n;
 
     if (!e)
         abort();
-    *e = (struct sse_event){.seq = s->last};
     if (s->keeps)
-        n = (size_t)snprintf(e->text, room, "id: %u-%" PRIu64 "\n", s->number, s->last);
-    e->size = n + (size_t)snprintf(e->text + n, room - n, "data: %s\n\n", json);
+        n = snprintf(e->text, room, "id: %u-%" PRIu64 "\ndata: %s\n\n", s->number, s->last, json);
+    else
+        n = snprintf(e->text, room, "data: %s\n\n", json);
+    e->next = NULL;
+    e->seq = s->last;
+    e->size = (size_t)n;
     return e;
 }
 

@@ -78,14 +78,14 @@ struct tokens *tokens_parse(char *text, struct err *e)
 {
     struct tokens *t = calloc(1, sizeof *t);
     size_t         size = strlen(text);
-    char          *rest = text;
+    char          *rest = text, *row;
     unsigned       line = 0;
     int            r = 0;
 
     if (!t)
         abort();
-    while (r == 0 && rest)
-        r = parse_line(t, strsep(&rest, "\n"), ++line, e);
+    while (r == 0 && (row = strsep(&rest, "\n")))
+        r = parse_line(t, row, ++line, e);
     if (r == 0 && t->n == 0)
         r = err_set(e, ERR_INVALID, "there is no token in it");
     OPENSSL_cleanse(text, size);
@@ -95,26 +95,28 @@ struct tokens *tokens_parse(char *text, struct err *e)
     return NULL;
 }
 
-static int read_file(const char *path, char **ret_text, struct err *e)
+/* NULL on error. The caller frees. */
+static char *read_private(const char *path, struct err *e)
 {
     autofd int  fd = open(path, O_RDONLY | O_CLOEXEC);
+    char       *text = NULL;
     size_t      size;
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0)
-        return err_sys(e, "open");
-    if (st.st_mode & (S_IRWXG | S_IRWXO))
-        return err_set(e, ERR_INVALID, "others may read it: chmod 600 it");
-    return fd_read_text(fd, TOKENS_FILE_MAX, ret_text, &size, e);
+        err_sys(e, "open");
+    else if (st.st_mode & (S_IRWXG | S_IRWXO))
+        err_set(e, ERR_INVALID, "others may read it: chmod 600 it");
+    else
+        fd_read_text(fd, TOKENS_FILE_MAX, &text, &size, e);
+    return text;
 }
 
 struct tokens *tokens_load(const char *path, struct err *e)
 {
-    autofree char *text = NULL;
-    struct tokens *t = NULL;
+    autofree char *text = read_private(path, e);
+    struct tokens *t = text ? tokens_parse(text, e) : NULL;
 
-    if (read_file(path, &text, e) == 0 && text)
-        t = tokens_parse(text, e);
     if (!t)
         err_wrap(e, "tokens file %.100s", path);
     return t;
