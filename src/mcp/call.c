@@ -86,7 +86,10 @@ static void call_again(void *owner)
     struct mcp_call *c = owner;
 
     deadline_clear(&c->deadline);
-    c->handler(c);
+    if (c->refused)
+        mcp_call_fail(c, "the client refused to answer");
+    else
+        c->handler(c);
 }
 
 struct mcp_call *call_new(struct mcp_exchange *x)
@@ -155,11 +158,11 @@ int call_check_answers(const json_t *answers, struct err *e)
     return 0;
 }
 
-static int take_responses(struct mcp_call *c, const json_t *responses, struct err *e)
+static void take_answers_and_go(struct mcp_call *c, const json_t *responses)
 {
-    TRY(call_check_answers(responses, e));
-    json_object_update(c->answers, (json_t *)responses);
-    return 0;
+    if (request_is_modern(c->x) && responses)
+        json_object_update(c->answers, (json_t *)responses);
+    c->handler(c);
 }
 
 void call_start(struct mcp_call *c)
@@ -168,11 +171,11 @@ void call_start(struct mcp_call *c)
     const json_t *state = request_param(c->x, "requestState");
     struct err    e = {0};
 
-    if (request_is_modern(c->x) && ((state && take_state(c, state, &e) < 0) ||
-                                    (responses && take_responses(c, responses, &e) < 0)))
+    if (request_is_modern(c->x) && ((responses && call_check_answers(responses, &e) < 0) ||
+                                    (state && take_state(c, state, &e) < 0)))
         mcp_call_error(c, RPC_INVALID_PARAMS, e.msg, NULL);
     else
-        c->handler(c);
+        take_answers_and_go(c, responses);
 }
 
 static void deliver(struct mcp_call *c, json_t *result_take)
@@ -421,10 +424,14 @@ static void on_answer(void *owner, const char *key, const json_t *result)
 {
     struct mcp_call *c = owner;
 
-    if (result)
+    const char *method = rpc_string(json_object_get(c->asks, key), "method");
+
+    if (json_is_object(result))
         json_object_set(c->answers, key, (json_t *)result);
-    else
+    else if (strcmp(method, "elicitation/create") == 0) /* a refusal is an answer there */
         json_object_set_new(c->answers, key, json_pack("{s:s}", "action", "cancel"));
+    else
+        c->refused = true;
     json_object_del(c->asks, key);
     if (json_object_size(c->asks) == 0)
         later_ask(&c->again);

@@ -25,6 +25,7 @@ struct mcp_call {
 
     json_t *content, *structured, *messages, *contents; /* collected; NULL: nothing yet */
     bool    failed;
+    bool    refused; /* the client would not answer a question */
 
     char   *state;
     json_t *asks;    /* this round's: key to {method, params} */

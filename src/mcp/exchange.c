@@ -57,11 +57,11 @@ int mcp_log_level(const char *name)
 
 static void end(struct mcp_exchange *x, int status, json_t *message_take)
 {
-    x->ops->finish(x->owner, status, message_take);
-    json_decref(message_take);
-    *x->at = x->next;
+    *x->at = x->next; /* first: whoever walks the list meanwhile must not meet it */
     if (x->next)
         x->next->at = x->at;
+    x->ops->finish(x->owner, status, message_take);
+    json_decref(message_take);
     if (x->gone)
         *x->gone = true;
     json_decref(x->message);
@@ -131,12 +131,12 @@ static void cancel(struct mcp_exchange *x)
 
 void request_cancel_all(struct mcp_server *s, const struct mcp_session *session)
 {
-    struct mcp_exchange **open = &s->exchanges, *next;
-
-    for (struct mcp_exchange *x = *open; x; x = next) {
-        next = x->next;
-        if (!session || x->peer == session)
+    for (struct mcp_exchange *x = s->exchanges; x;) {
+        bool                 ours = !session || x->peer == session;
+        struct mcp_exchange *next = x->next;
+        if (ours)
             cancel(x);
+        x = ours ? s->exchanges : next; /* its hook may have ended any other: begin again */
     }
 }
 
@@ -247,7 +247,7 @@ static bool fail(struct mcp_exchange *x, int status, int code, const char *messa
 /* Each check ends the exchange itself when it fails and returns false. */
 static bool check_metadata(struct mcp_exchange *x)
 {
-    const json_t *meta = meta_of(&x->rpc), *level = json_object_get(meta, NS "logLevel");
+    const json_t *meta = meta_of(&x->rpc);
     const json_t *capabilities = json_object_get(meta, NS "clientCapabilities");
 
     if (x->ops->header && !headers_version(x))
@@ -257,12 +257,16 @@ static bool check_metadata(struct mcp_exchange *x)
     if (!json_is_object(capabilities))
         return fail(x, 400, RPC_INVALID_PARAMS, "_meta lacks " NS "clientCapabilities");
     x->capabilities = capabilities;
-    x->log_level = -1;
-    if (level) {
-        x->log_level = mcp_log_level(json_string_value(level));
-        if (x->log_level < 0)
-            return fail(x, 200, RPC_INVALID_PARAMS, "_meta " NS "logLevel is no level");
-    }
+    return true;
+}
+
+static bool check_log_level(struct mcp_exchange *x)
+{
+    const json_t *level = json_object_get(meta_of(&x->rpc), NS "logLevel");
+
+    x->log_level = level ? mcp_log_level(json_string_value(level)) : -1;
+    if (level && x->log_level < 0)
+        return fail(x, 200, RPC_INVALID_PARAMS, "_meta " NS "logLevel is no level");
     return true;
 }
 
@@ -320,21 +324,21 @@ static bool pass_modern(struct mcp_exchange *x)
         return false;
     if (x->ops->header && headers_check_method(x, &e) < 0)
         return fail(x, 400, RPC_HEADER_MISMATCH, e.msg);
-    return find_method(x) && check_headers(x) && check_extension(x);
+    return find_method(x) && check_headers(x) && check_log_level(x) && check_extension(x);
 }
 
 static bool pass_legacy(struct mcp_exchange *x)
 {
-    if (!find_method(x))
-        return false;
-    x->capabilities = session_capabilities(x->session);
-    x->log_level = session_log_level(x->session);
-    if (!mcp_session_is_initialized(x->session) && x->method->run != session_initialize &&
-        x->method->run != session_ping)
+    bool may_come_first =
+        strcmp(x->rpc.method, "initialize") == 0 || strcmp(x->rpc.method, "ping") == 0;
+
+    if (!mcp_session_is_initialized(x->session) && !may_come_first)
         return fail(x, 200, RPC_INVALID_PARAMS,
                     "not initialized: begin with initialize, or send _meta with " NS
                     "protocolVersion on each request");
-    return true;
+    x->capabilities = session_capabilities(x->session);
+    x->log_level = session_log_level(x->session);
+    return find_method(x);
 }
 
 /* ---- notifications and responses of the client ---- */

@@ -64,7 +64,15 @@ static int compare(struct mcp_exchange *x, const char *header, const char *wante
 
 int headers_check_method(struct mcp_exchange *x, struct err *e)
 {
-    return compare(x, "Mcp-Method", x->rpc.method, e);
+    const char *value = get(x, "Mcp-Method");
+
+    if (!value)
+        return err_set(e, ERR_INVALID, "the header Mcp-Method is missing");
+    /* Literally: only names and parameters may come as base64. */
+    autofree char *text = trimmed(value);
+    if (strcmp(text, x->rpc.method) != 0)
+        return err_set(e, ERR_INVALID, "the header Mcp-Method differs from the body");
+    return 0;
 }
 
 /* An argument as its header shows it; NULL: it has none. The caller frees. */

@@ -8,7 +8,7 @@
 #include "mcp/request.h"
 #include "mcp/tasks.h"
 
-enum { LISTEN_URIS_MAX = 1000 };
+enum { LISTEN_LIST_MAX = 1000, LISTEN_BYTES_MAX = 262144 };
 
 struct listener {
     struct listener     *next;
@@ -58,7 +58,7 @@ static bool is_string_list(const json_t *list)
     size_t  i;
     json_t *item;
 
-    if (!json_is_array(list) || json_array_size(list) > LISTEN_URIS_MAX)
+    if (!json_is_array(list) || json_array_size(list) > LISTEN_LIST_MAX)
         return false;
     json_array_foreach ((json_t *)list, i, item)
         if (!json_is_string(item))
@@ -91,6 +91,10 @@ void listen_start(struct mcp_exchange *x)
     const json_t    *tasks = json_object_get(asked, "taskIds");
     struct listener *l;
 
+    if (json_dumpb(x->message, NULL, 0, JSON_COMPACT) > LISTEN_BYTES_MAX) {
+        request_error(x, RPC_INVALID_PARAMS, "too much to listen to: 256 KiB at most", NULL);
+        return; /* it is kept for as long as the stream lives */
+    }
     if (!json_is_object(asked) || (uris && !is_string_list(uris)) ||
         (tasks && !is_string_list(tasks))) {
         request_error(x, RPC_INVALID_PARAMS, "notifications must say what to listen to", NULL);

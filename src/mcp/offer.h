@@ -12,7 +12,7 @@
 #define MCP_NS "io.modelcontextprotocol/"
 #define MCP_TASKS_EXTENSION "extensions/" MCP_NS "tasks"
 
-enum { OFFER_MAX = 256, OFFER_PAGE = 100, OFFER_SECRET = 32 };
+enum { OFFER_MAX = 256, OFFER_PAGE = 100 };
 
 struct offer_table {
     const void *rows[OFFER_MAX];

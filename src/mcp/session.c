@@ -8,7 +8,7 @@
 #include "mcp/offer.h"
 #include "mcp/request.h"
 
-enum { SUBSCRIPTIONS_MAX = 1000 };
+enum { SUBSCRIPTIONS_MAX = 1000, URI_MAX = 8192, CAPABILITIES_MAX = 65536 };
 
 struct ask {
     struct ask          *next;
@@ -126,10 +126,12 @@ void session_initialize(struct mcp_exchange *x)
     const struct mcp_revision *known = asked ? mcp_revision_find(asked) : NULL;
     json_t                    *result;
 
-    if (s->initialized || !asked || !json_is_object(capabilities)) {
+    if (s->initialized || !asked || !json_is_object(capabilities) ||
+        json_dumpb(capabilities, NULL, 0, JSON_COMPACT) > CAPABILITIES_MAX) {
         request_error(x, RPC_INVALID_PARAMS,
-                      s->initialized ? "already initialized"
-                                     : "initialize needs protocolVersion and capabilities",
+                      s->initialized
+                          ? "already initialized"
+                          : "initialize needs protocolVersion and capabilities of at most 64 KiB",
                       NULL);
         return;
     }
@@ -167,9 +169,10 @@ void session_subscribe(struct mcp_exchange *x)
 {
     const char *uri = request_param_string(x, "uri");
 
-    if (!uri || json_object_size(x->session->subscriptions) >= SUBSCRIPTIONS_MAX) {
-        request_error(x, RPC_INVALID_PARAMS, uri ? "too many subscriptions" : "uri is missing",
-                      NULL);
+    if (!uri || strlen(uri) > URI_MAX ||
+        json_object_size(x->session->subscriptions) >= SUBSCRIPTIONS_MAX) {
+        request_error(x, RPC_INVALID_PARAMS,
+                      uri ? "too many subscriptions, or too long a uri" : "uri is missing", NULL);
         return;
     }
     json_object_set_new(x->session->subscriptions, uri, json_true());
@@ -219,18 +222,19 @@ void session_forget(struct mcp_session *s, const struct mcp_exchange *x)
 
 void session_take_response(struct mcp_session *s, const struct rpc *rpc)
 {
-    unsigned number;
+    const char *answered = json_string_value(rpc->id);
+    char        id[32];
 
-    if (!json_is_string(rpc->id) || sscanf(json_string_value(rpc->id), "srv-%u", &number) != 1)
-        return;
-    for (struct ask **at = &s->asks; *at; at = &(*at)->next)
-        if ((*at)->number == number) {
+    for (struct ask **at = &s->asks; answered && *at; at = &(*at)->next) {
+        snprintf(id, sizeof id, "srv-%u", (*at)->number);
+        if (strcmp(id, answered) == 0) {
             struct ask *a = *at;
             *at = a->next;
             a->answered(a->owner, a->key, rpc->result);
             ask_free(a);
             return;
         }
+    }
 }
 
 /* ---- to all ---- */

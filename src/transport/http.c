@@ -22,6 +22,7 @@
 #include "loop/deadline.h"
 #include "loop/later.h"
 #include "mcp/exchange.h"
+#include "mcp/revision.h"
 #include "mcp/rpc.h"
 #include "transport/address.h"
 #include "transport/http_session.h"
@@ -90,17 +91,27 @@ static const char *header(const struct asked *a, const char *name)
 
 /* ---- gates: each answers itself when it does not let the request pass ---- */
 
-static bool has_one_host(const struct asked *a)
+/* Given twice, a proxy before us may have read the other one. */
+static const char *const single[] = {"Host",           "Origin",         "Authorization",
+                                     "Content-Length", "Mcp-Session-Id", "MCP-Protocol-Version",
+                                     "Mcp-Method",     "Mcp-Name",       "Last-Event-ID"};
+
+static bool gate_single(struct asked *a)
 {
     const struct evkeyvalq *headers = evhttp_request_get_input_headers(a->req);
     const struct evkeyval  *row;
-    int                     n = 0;
+    int                     seen[sizeof single / sizeof *single] = {0};
 
     TAILQ_FOREACH(row, headers, next)
     {
-        n += strcasecmp(row->key, "Host") == 0;
+        for (size_t i = 0; i < sizeof single / sizeof *single; i++)
+            if (strcasecmp(row->key, single[i]) == 0 && seen[i]++) {
+                reply_header(a->reply, "Connection", "close");
+                refuse(a, 400, RPC_INVALID_REQUEST, "a header was given twice");
+                return false;
+            }
     }
-    return n <= 1;
+    return true;
 }
 
 static bool gate_origin(struct asked *a)
@@ -108,7 +119,7 @@ static bool gate_origin(struct asked *a)
     const struct origin_rules *rules = &a->h->rules;
     const char *absolute = evhttp_uri_get_host(evhttp_request_get_evhttp_uri(a->req));
 
-    if (has_one_host(a) && origin_allows_host(rules, header(a, "Host")) &&
+    if (origin_allows_host(rules, header(a, "Host")) &&
         (!absolute || !*absolute || origin_allows_host(rules, absolute)) &&
         origin_allows(rules, header(a, "Origin")))
         return true;
@@ -231,14 +242,30 @@ static void listen_alone(struct asked *a, struct http_session *s)
     http_session_prime(s, &stream->sse);
 }
 
+/* GET and DELETE are of the old era: its dates, or none. */
+static bool gate_legacy(struct asked *a)
+{
+    const char                *version = header(a, "MCP-Protocol-Version");
+    const struct mcp_revision *named = version ? mcp_revision_find(version) : NULL;
+
+    if (!header(a, "Mcp-Session-Id")) {
+        refuse_method(a, "POST");
+        return false;
+    }
+    if (!version || (named && !named->stateless))
+        return true;
+    refuse(a, 400, RPC_INVALID_REQUEST, "this protocol version has no GET or DELETE");
+    return false;
+}
+
 static void do_get(struct asked *a)
 {
     const char          *accept = header(a, "Accept"), *last_id = header(a, "Last-Event-ID");
     struct http_session *s;
 
-    if (!header(a, "Mcp-Session-Id")) {
-        refuse_method(a, "POST");
-    } else if (!accept || !strcasestr(accept, "text/event-stream")) {
+    if (!gate_legacy(a))
+        return;
+    if (!accept || !strcasestr(accept, "text/event-stream")) {
         refuse(a, 406, RPC_INVALID_REQUEST, "GET is for Accept: text/event-stream");
     } else if (a->h->stopping) {
         reply_header(a->reply, "Connection", "close");
@@ -255,9 +282,7 @@ static void do_delete(struct asked *a)
 {
     struct http_session *s;
 
-    if (!header(a, "Mcp-Session-Id")) {
-        refuse_method(a, "POST");
-    } else if ((s = need_session(a))) {
+    if (gate_legacy(a) && (s = need_session(a))) {
         http_session_free(&a->h->sessions, s);
         reply_send(a->reply, 204, NULL, NULL);
     }
@@ -265,7 +290,8 @@ static void do_delete(struct asked *a)
 
 static void on_request(struct evhttp_request *req, void *arg)
 {
-    static bool (*const gates[])(struct asked *) = {gate_origin, gate_path, gate_token};
+    static bool (*const gates[])(struct asked *) = {gate_single, gate_origin, gate_path,
+                                                    gate_token};
     struct asked a = {.h = arg, .req = req};
 
     a.reply = reply_new(&a.h->replies, req);

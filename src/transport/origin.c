@@ -41,7 +41,9 @@ static bool is_known(const struct origin_rules *rules, const char *authority)
 
 bool origin_allows_host(const struct origin_rules *rules, const char *host)
 {
-    return !rules->local_only || (host && is_known(rules, host));
+    bool is_open = !rules->local_only && !(rules->hosts && *rules->hosts);
+
+    return is_open || (host && is_known(rules, host));
 }
 
 bool origin_allows(const struct origin_rules *rules, const char *origin)

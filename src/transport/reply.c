@@ -188,7 +188,9 @@ struct reply *reply_new(struct replies *all, struct evhttp_request *req)
 
 const char *reply_request_header(const struct reply *r, const char *name)
 {
-    return evhttp_find_header(evhttp_request_get_input_headers(r->req), name);
+    const char *value = evhttp_find_header(evhttp_request_get_input_headers(r->req), name);
+
+    return value ? value + strspn(value, " \t") : NULL; /* libevent leaves a leading tab */
 }
 
 void reply_header(struct reply *r, const char *name, const char *value)

@@ -147,12 +147,34 @@ static void on_session_send(void *owner, json_t *message)
 static const struct mcp_exchange_ops exchange_ops = {.send = on_send, .finish = on_finish};
 static const struct mcp_session_ops  session_ops = {.send = on_session_send};
 
+static bool is_too_many(const struct stdio *t, const json_t *message)
+{
+    bool   is_request = json_object_get(message, "id") && json_object_get(message, "method");
+    size_t n = json_is_array(message) ? json_array_size(message) : is_request;
+
+    return n > 0 && t->open + n > OPEN_MAX;
+}
+
+static void refuse(struct stdio *t, const json_t *message)
+{
+    const json_t    *id = json_object_get(message, "id");
+    bool             can_echo = json_is_string(id) || json_is_integer(id);
+    autojson json_t *answer = rpc_error(can_echo ? id : NULL, RPC_INTERNAL_ERROR,
+                                        "too many requests are open: wait for one", NULL);
+
+    write_message(t, answer);
+}
+
 static void start(struct stdio *t, json_t *message)
 {
     struct mcp_origin     from = {t->server, t->session, ""};
     struct stdio_request *r;
     struct mcp_exchange  *x;
 
+    if (is_too_many(t, message)) {
+        refuse(t, message);
+        return;
+    }
     if (json_is_array(message)) {
         r = request_new(t, json_array_size(message));
         batch_start(&from, message, &exchange_ops, r);
@@ -169,12 +191,15 @@ static void cancel_all(struct stdio *t)
 {
     struct mcp_session *session = t->session;
 
-    for (struct stdio_request *r = t->requests, *next; r; r = next) {
-        next = r->next;
-        if (r->x) {
-            mcp_exchange_abandon(r->x);
-            request_free(r);
+    for (struct stdio_request *r = t->requests; r;) {
+        struct mcp_exchange *x = r->x;
+        if (!x) {
+            r = r->next;
+            continue;
         }
+        request_free(r);
+        mcp_exchange_abandon(x);
+        r = t->requests; /* what it stopped may have ended any other: begin again */
     }
     t->session = NULL;
     mcp_session_free(session);
@@ -184,9 +209,11 @@ static void cancel_all(struct stdio *t)
 
 static const char too_long_text[] = "a message has at most 8 MiB";
 
+/* By bytes, never by the number of requests: what ends one (a cancellation, an answer) is input
+ * too. */
 static bool is_blocked(const struct stdio *t)
 {
-    return t->open >= OPEN_MAX || stream_queued(t->stream) > QUEUE_MARK;
+    return stream_queued(t->stream) > QUEUE_MARK;
 }
 
 static void take_line(struct stdio *t, const char *line, size_t size)

@@ -12,7 +12,8 @@
 static const char *const hosts[] = {"mcp.example.com", NULL};
 
 static const struct origin_rules local = {.local_only = true, .hosts = hosts};
-static const struct origin_rules open = {.hosts = hosts};
+static const struct origin_rules open = {0};
+static const struct origin_rules named = {.hosts = hosts};
 
 static const struct {
     const char *host;
@@ -58,8 +59,12 @@ static void hosts_of_a_local_server(void **state)
 static void hosts_of_an_open_server(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof host_rows / sizeof *host_rows; i++)
+    for (size_t i = 0; i < sizeof host_rows / sizeof *host_rows; i++) {
         assert_true(origin_allows_host(&open, host_rows[i].host));
+        /* unless names are given: then they count */
+        assert_int_equal(origin_allows_host(&named, host_rows[i].host),
+                         origin_allows_host(&local, host_rows[i].host));
+    }
 }
 
 static void origins(void **state)
@@ -89,7 +94,7 @@ static void origins(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (origin_allows(&local, rows[i].origin) != rows[i].allowed ||
-            origin_allows(&open, rows[i].origin) != rows[i].allowed)
+            origin_allows(&named, rows[i].origin) != rows[i].allowed)
             fail_msg("Origin: %s", rows[i].origin ? rows[i].origin : "(none)");
 }
 
