@@ -110,6 +110,7 @@ static int bind_to(struct address *a, int fd, struct err *e)
 {
     autofree char *url = address_url(a);
     int            on = 1;
+    struct stat    st;
 
     if (a->is_unix) {
         TRY(remove_stale(a, e));
@@ -121,8 +122,11 @@ static int bind_to(struct address *a, int fd, struct err *e)
     if (bind(fd, &a->to.any, a->size) < 0)
         return err_sys(e, "bind %.150s", url);
     /* Before listen: until then nobody can connect. */
-    if (a->is_unix && chmod(a->to.local.sun_path, 0600) < 0)
+    if (a->is_unix &&
+        (chmod(a->to.local.sun_path, 0600) < 0 || lstat(a->to.local.sun_path, &st) < 0))
         return err_sys(e, "chmod %.100s", a->to.local.sun_path);
+    if (a->is_unix)
+        a->dev = st.st_dev, a->ino = st.st_ino;
     if (listen(fd, BACKLOG) < 0)
         return err_sys(e, "listen on %.150s", url);
     return 0;
@@ -143,7 +147,10 @@ int address_listen(struct address *a, struct err *e)
 
 void address_unlink(const struct address *a)
 {
-    if (a->is_unix)
+    struct stat st;
+
+    if (a->is_unix && lstat(a->to.local.sun_path, &st) == 0 && st.st_dev == a->dev &&
+        st.st_ino == a->ino)
         unlink(a->to.local.sun_path);
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <sys/un.h>
 
 #include "base/err.h"
@@ -17,6 +18,8 @@ struct address {
     socklen_t size;
     bool      is_unix;
     bool      is_local; /* only this machine can reach it: loopback or unix */
+    dev_t     dev;      /* of the unix socket that we made: another may take its place */
+    ino_t     ino;
 };
 
 int address_parse(const char *text, struct address *ret, struct err *e);

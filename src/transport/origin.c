@@ -1,12 +1,13 @@
 #include "transport/origin.h"
 
+#include <arpa/inet.h>
 #include <stddef.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/str.h"
 
-static const char *const local_names[] = {"localhost", "127.0.0.1", "[::1]", NULL};
+static const char *const local_names[] = {"localhost", "[::1]", NULL};
 
 static bool is_in(const char *const *list, const char *name, size_t length)
 {
@@ -31,12 +32,25 @@ static size_t name_length(const char *authority)
     return length;
 }
 
+/* 127.0.0.2 and its neighbours: numbers, which no name server can give another meaning. */
+static bool is_loopback(const char *name, size_t length)
+{
+    char           text[INET_ADDRSTRLEN];
+    struct in_addr address;
+
+    if (length >= sizeof text)
+        return false;
+    memcpy(text, name, length);
+    text[length] = '\0';
+    return inet_pton(AF_INET, text, &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
+}
+
 static bool is_known(const struct origin_rules *rules, const char *authority)
 {
     size_t length = name_length(authority);
 
-    return length > 0 &&
-           (is_in(local_names, authority, length) || is_in(rules->hosts, authority, length));
+    return length > 0 && (is_in(local_names, authority, length) || is_loopback(authority, length) ||
+                          is_in(rules->hosts, authority, length));
 }
 
 bool origin_allows_host(const struct origin_rules *rules, const char *host)

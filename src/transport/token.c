@@ -98,13 +98,15 @@ struct tokens *tokens_parse(char *text, struct err *e)
 /* NULL on error. The caller frees. */
 static char *read_private(const char *path, struct err *e)
 {
-    autofd int  fd = open(path, O_RDONLY | O_CLOEXEC);
+    autofd int  fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hang us */
     char       *text = NULL;
     size_t      size;
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0)
         err_sys(e, "open");
+    else if (!S_ISREG(st.st_mode))
+        err_set(e, ERR_INVALID, "it is no regular file");
     else if (st.st_mode & (S_IRWXG | S_IRWXO))
         err_set(e, ERR_INVALID, "others may read it: chmod 600 it");
     else
