@@ -2,9 +2,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
-import { availableParallelism, loadavg } from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+
+import { beginTable, endTable, figure, median } from './table.mjs';
 
 const [build, runtime] = process.argv.slice(2).map((p) => path.resolve(p));
 const program = (name) => path.join(build, name);
@@ -12,26 +13,6 @@ const jerboa = program('jerboa');
 const node = path.join(runtime, 'bin/node');
 const KiB = 1024;
 const GiB = KiB ** 3;
-
-// ---- the table ----
-
-const widths = [56, 14, 14];
-let missed = 0;
-
-function row(...cells) {
-  console.log(cells.map((c, i) => (i ? c.padStart(widths[i] ?? 0) : c.padEnd(widths[0]))).join('  '));
-}
-
-/** One line: a figure, and whether it keeps its bound. Without a bound it is only told. */
-function figure(name, value, unit = '', bound = undefined) {
-  const text = (v) => `${Number.isInteger(v) ? v : v.toFixed(2)} ${unit}`.trim();
-  const kept = !bound || (bound.most === undefined ? value >= bound.least : value <= bound.most);
-  const limit = !bound ? '' : bound.most === undefined ? `>= ${text(bound.least)}` : `<= ${text(bound.most)}`;
-  if (!kept) missed++;
-  row(name, text(value), limit, !bound ? '' : kept ? 'ok' : 'NOT OK');
-}
-
-const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 
 // ---- programs ----
 
@@ -184,11 +165,10 @@ async function churn() {
   figure('50 sandboxes with node -e 0: each', withNode.median_ms, 'ms');
 }
 
-row('figure', 'measured', 'bound', '');
-figure(`load before, of ${availableParallelism()} processors: above 1, times say little`, loadavg()[0]);
+beginTable();
 coldStart();
 work();
 await init();
 stream();
 await churn();
-process.exit(missed > 0 ? 1 : 0);
+endTable();

@@ -149,7 +149,7 @@ static json_t *make_plan(struct run_options *o, struct err *e)
                                .pids = o->pids,
                                .fds = DEFAULT_FDS};
     autofree char     *files = NULL, *dir = NULL;
-    struct runtime     runtime;
+    struct runtime     runtime = {0};
 
     if (parse_network(o->network, &spec.network, e) < 0 ||
         (o->files && check_dir("files", o->files, &files, e) < 0) ||
