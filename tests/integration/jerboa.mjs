@@ -157,9 +157,7 @@ export function deadCgroups() {
     .map((name) => path.join(dir, name)));
 }
 
-// Only where a mount of ours could show: the place where the jail stands a new root, and anything with our name. Others mount too.
-const hostMounts = () => read('/proc/self/mountinfo').split('\n').filter((line) => line.split(' ')[4] === '/tmp' || line.includes('jerboa'))
-  .map((line) => line.split(' ').slice(4).join(' ')).sort().join('\n');
+const hostMounts = () => read('/proc/self/mountinfo').split('\n').map((line) => line.split(' ').slice(4).join(' ')).sort().join('\n');
 const mountsBefore = hostMounts();
 
 /** Everything of ours that is still there. Mounts of other namespaces live and die with the processes. */
