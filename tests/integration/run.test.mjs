@@ -464,3 +464,8 @@ test('whoever starts us may ignore SIGCHLD', limit, async () => {
   const r = await start(['-c', `trap '' CHLD; exec "${jerboa}" run -e 'console.log(1)'`], { program: '/bin/bash' }).ended;
   assert.deepEqual([r.status, r.stdout], [0, '1\n']);
 });
+
+test('fewer processes than Node itself needs are refused', limit, async () => {
+  for (const n of ['1', '9']) assertRefused(await run(['--pids', n, '-e', '0']), /--pids must be at least 10/);
+  assert.equal((await run(['--pids', '10', '-e', '0'])).status, 0); // the control
+});
