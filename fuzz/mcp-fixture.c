@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "loop/deadline.h"
 
 enum { FILLED_MAX = 1 << 20 };
 
@@ -16,53 +15,18 @@ int fixture_calls_open(void)
     return calls_open;
 }
 
-/* ---- going on later ---- */
-
-struct pause {
-    struct deadline  deadline;
-    struct mcp_call *call;
-    unsigned         n;
-    void (*next)(struct mcp_call *c);
-};
-
-static void pause_over(void *owner)
+static void one_less(void *counter)
 {
-    struct pause *p = owner;
-
-    p->next(p->call);
+    --*(int *)counter;
 }
 
-static void pause_free(void *data)
+/* First of all in every handler. */
+static void count(struct mcp_call *c)
 {
-    struct pause *p = data;
-
-    deadline_done(&p->deadline);
-    free(p);
-    calls_open--;
-}
-
-/* The data of every call, so that each is counted. */
-static struct pause *pause_of(struct mcp_call *c)
-{
-    struct pause *p = mcp_call_data(c);
-
-    if (!p) {
-        p = calloc(1, sizeof *p);
-        p->call = c;
-        deadline_init(&p->deadline, mcp_call_context(c), pause_over, p);
-        mcp_call_set_data(c, p, pause_free);
-        calls_open++;
-    }
-    return p;
-}
-
-static void after_a_turn(struct mcp_call *c, void (*next)(struct mcp_call *c))
-{
-    struct pause *p = pause_of(c);
-
-    p->n++;
-    p->next = next;
-    deadline_set(&p->deadline, 0);
+    if (mcp_call_data(c))
+        return;
+    calls_open++;
+    mcp_call_set_data(c, &calls_open, one_less);
 }
 
 /* ---- tools ---- */
@@ -88,7 +52,7 @@ static void echo(struct mcp_call *c)
 {
     struct echo_args a = {.times = 1};
 
-    pause_of(c);
+    count(c);
     mcp_call_decode(c, &a);
     for (int64_t i = 0; i < a.times; i++)
         mcp_call_text(c, a.text);
@@ -107,7 +71,7 @@ static const char nested_schema[] =
 
 static void nested(struct mcp_call *c)
 {
-    pause_of(c);
+    count(c);
     mcp_call_resource_link(c, json_pack("{s:s, s:s}", "uri", "t://a", "name", "a"));
     mcp_call_done(c);
 }
@@ -115,14 +79,15 @@ static void nested(struct mcp_call *c)
 /* Three turns, with all that may be said meanwhile. */
 static void slow(struct mcp_call *c)
 {
-    unsigned n = pause_of(c)->n;
+    unsigned n = mcp_call_turns(c);
 
+    count(c);
     mcp_call_progress(c, n, 2, "step");
     mcp_call_log(c, "info", "fuzz", "step");
     if (n == 0)
         mcp_call_drop_connection(c);
     if (n < 2) {
-        after_a_turn(c, slow);
+        mcp_call_after(c, 0, slow);
         return;
     }
     mcp_call_audio(c, "", "audio/wav");
@@ -131,18 +96,18 @@ static void slow(struct mcp_call *c)
 
 static void hang_cancelled(struct mcp_call *c)
 {
-    pause_of(c)->n++;
+    count(c);
 }
 
 static void hang(struct mcp_call *c)
 {
-    pause_of(c);
+    count(c);
     mcp_call_on_cancel(c, hang_cancelled);
 }
 
 static void late(struct mcp_call *c)
 {
-    pause_of(c);
+    count(c);
     mcp_call_set_deadline(c, 0);
     mcp_call_on_cancel(c, hang_cancelled);
 }
@@ -152,7 +117,7 @@ static void ask(struct mcp_call *c)
 {
     const json_t *name, *sampled, *roots;
 
-    pause_of(c);
+    count(c);
     name = mcp_call_ask(c, "name", "elicitation/create", json_pack("{s:s}", "message", "name?"));
     if (!name) {
         mcp_call_set_state(c, "first");
@@ -179,15 +144,16 @@ static void background_end(struct mcp_call *c)
 
 static void background(struct mcp_call *c)
 {
-    if (mcp_call_as_task(c) && pause_of(c)->n == 0)
-        after_a_turn(c, background_end);
+    count(c);
+    if (mcp_call_as_task(c) && mcp_call_turns(c) == 0)
+        mcp_call_after(c, 0, background_end);
     else
         ask(c);
 }
 
 static void fail_in_background(struct mcp_call *c)
 {
-    pause_of(c);
+    count(c);
     mcp_call_as_task(c);
     mcp_call_error(c, -32000, "failed", json_object());
 }
@@ -196,11 +162,11 @@ static struct mcp_server *server; /* the only one at a time */
 
 static void change(struct mcp_call *c)
 {
-    pause_of(c);
+    count(c);
     mcp_server_tools_changed(server);
     mcp_server_prompts_changed(server);
-    mcp_server_resources_changed(server);
-    mcp_server_resource_updated(server, "t://a");
+    mcp_server_resources_changed(server, NULL);
+    mcp_server_resource_updated(server, mcp_call_principal(c), "t://a");
     mcp_call_fail(c, "changed \xc3");
 }
 
@@ -221,18 +187,28 @@ static const struct mcp_tool tools[] = {
 
 /* ---- resources and prompts ---- */
 
-static void complete(const char *variable, const char *prefix, json_t *values, void *context)
+static void complete(struct mcp_call *c)
 {
-    (void)variable;
-    (void)context;
-    json_array_append_new(values, json_string(prefix));
+    count(c);
+    mcp_call_value(c, mcp_call_prefix(c));
+    mcp_call_after(c, 0, mcp_call_done);
+}
+
+/* Two pages after those that are registered. */
+static void list_resources(struct mcp_call *c)
+{
+    count(c);
+    mcp_call_listed(c, json_pack("{s:s, s:s}", "uri", "t://b", "name", "b"));
+    if (!mcp_call_cursor(c) || !*mcp_call_cursor(c))
+        mcp_call_set_next(c, "2");
+    mcp_call_done(c);
 }
 
 static void read_resource(struct mcp_call *c)
 {
     const char *id = mcp_call_variable(c, "id");
 
-    pause_of(c);
+    count(c);
     if (id && strcmp(id, "none") == 0) {
         mcp_call_not_found(c);
         return;
@@ -252,9 +228,9 @@ static void get_prompt(struct mcp_call *c)
 {
     const char *who = json_string_value(json_object_get(mcp_call_arguments(c), "who"));
 
-    pause_of(c);
+    count(c);
     mcp_call_message(c, "user", json_pack("{s:s, s:s}", "type", "text", "text", who));
-    after_a_turn(c, mcp_call_done);
+    mcp_call_after(c, 0, mcp_call_done);
 }
 
 static const struct mcp_prompt_argument arguments[] = {
@@ -271,6 +247,7 @@ struct mcp_server *fixture_new(struct event_base *base)
         mcp_server_add_tool(server, t);
     for (const struct mcp_resource *r = resources; r->name; r++)
         mcp_server_add_resource(server, r);
+    mcp_server_list_resources(server, list_resources);
     mcp_server_add_prompt(server, &prompt);
     return server;
 }

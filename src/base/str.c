@@ -24,14 +24,21 @@ int str_copy(char *ret, size_t size, const char *text)
     return 0;
 }
 
+char *str_vformat(const char *fmt, va_list ap)
+{
+    char *text;
+
+    if (vasprintf(&text, fmt, ap) < 0)
+        abort();
+    return text;
+}
+
 char *str_format(const char *fmt, ...)
 {
-    char   *text;
     va_list ap;
 
     va_start(ap, fmt);
-    if (vasprintf(&text, fmt, ap) < 0)
-        abort();
+    char *text = str_vformat(fmt, ap);
     va_end(ap);
     return text;
 }

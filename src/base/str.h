@@ -1,6 +1,7 @@
 /* str - small questions about strings, and the units people write: sizes, durations, processors. */
 #pragma once
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,6 +11,7 @@
 bool  str_starts(const char *s, const char *prefix);
 int   str_copy(char *ret, size_t size, const char *text); /* -1: too long, and *ret is "" */
 char *str_format(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* caller frees */
+char *str_vformat(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 
 /* The word of the list (ended by NULL) that is nearest to `word`, or NULL when none is near enough
  * to be worth suggesting. */

@@ -14,9 +14,7 @@ static void on_timeout(evutil_socket_t fd, short what, void *arg)
 void deadline_init(struct deadline *d, struct event_base *base, void (*passed)(void *owner),
                    void *owner)
 {
-    *d = (struct deadline){evtimer_new(base, on_timeout, d), passed, owner};
-    if (!d->event)
-        abort();
+    *d = (struct deadline){.base = base, .passed = passed, .owner = owner};
 }
 
 void deadline_done(struct deadline *d)
@@ -30,10 +28,13 @@ void deadline_set(struct deadline *d, int64_t ms)
 {
     struct timeval t = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 
+    if (!d->event && !(d->event = evtimer_new(d->base, on_timeout, d)))
+        abort();
     evtimer_add(d->event, &t);
 }
 
 void deadline_clear(struct deadline *d)
 {
-    evtimer_del(d->event);
+    if (d->event)
+        evtimer_del(d->event);
 }

@@ -1,11 +1,13 @@
-/* deadline - one moment, once. Every object on the loop has one, or says why not. */
+/* deadline - one moment, once. Every object on the loop has one, or says why not. One that is never
+ * set costs nothing. */
 #pragma once
 
 #include <event2/event.h>
 #include <stdint.h>
 
 struct deadline {
-    struct event *event;
+    struct event_base *base;
+    struct event      *event; /* NULL: it was never set */
     void (*passed)(void *owner);
     void *owner;
 };

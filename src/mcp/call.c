@@ -1,6 +1,7 @@
 #include "mcp/call.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,29 +10,17 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "mcp/call_private.h"
+#include "mcp/capability.h"
 #include "mcp/offer.h"
 #include "mcp/session.h"
 #include "mcp/state.h"
 #include "mcp/tasks.h"
 
-enum { ANSWER_MS = 10 * 60 * 1000 }; /* how long a person may think */
-
-/* Which capability of the client a question needs. */
-static const struct {
-    const char *method, *capability;
-} questions[] = {
-    {"elicitation/create", "elicitation"},
-    {"sampling/createMessage", "sampling"},
-    {"roots/list", "roots"},
+enum {
+    CALL_MS = 60 * 60 * 1000,
+    ANSWER_MS = 10 * 60 * 1000, /* how long a person may think */
+    VALUES_MAX = 100,           /* of a completion */
 };
-
-static const char *capability_for(const char *method)
-{
-    for (size_t i = 0; i < sizeof questions / sizeof questions[0]; i++)
-        if (strcmp(questions[i].method, method) == 0)
-            return questions[i].capability;
-    return NULL;
-}
 
 /* ---- beginning and end ---- */
 
@@ -45,13 +34,16 @@ static void call_free(struct mcp_call *c)
     if (c->free_data)
         c->free_data(c->data);
     deadline_done(&c->deadline);
+    deadline_done(&c->patience);
+    deadline_done(&c->pause);
     later_done(&c->again);
-    json_t *owned[] = {c->capabilities, c->arguments, c->variables, c->content, c->structured,
-                       c->messages,     c->contents,  c->asks,      c->answers};
+    json_t *owned[] = {c->capabilities, c->arguments, c->variables, c->items,
+                       c->structured,   c->asks,      c->answers};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
         json_decref(owned[i]);
     free(c->principal);
     free(c->uri);
+    free(c->next);
     free(c->state);
     free(c);
 }
@@ -68,45 +60,63 @@ static void on_exchange_cancel(void *data)
     call_cancel(data);
 }
 
-static void on_deadline(void *owner)
+static void give_up(struct mcp_call *c, const char *why)
 {
-    struct mcp_call *c = owner;
-
     if (c->on_cancel)
         c->on_cancel(c);
     c->on_cancel = NULL;
-    if (c->is_tool)
-        mcp_call_fail(c, "timed out");
-    else
-        mcp_call_error(c, RPC_INTERNAL_ERROR, "timed out", NULL);
+    mcp_call_fail(c, "%s", why);
+}
+
+static void on_deadline(void *owner)
+{
+    give_up(owner, "timed out");
+}
+
+static void on_patience(void *owner)
+{
+    give_up(owner, "the client did not answer in time");
+}
+
+static void on_pause(void *owner)
+{
+    struct mcp_call *c = owner;
+
+    c->after_pause(c);
 }
 
 static void call_again(void *owner)
 {
     struct mcp_call *c = owner;
 
-    deadline_clear(&c->deadline);
+    deadline_clear(&c->patience);
     if (c->refused)
         mcp_call_fail(c, "the client refused to answer");
     else
         c->handler(c);
 }
 
-struct mcp_call *call_new(struct mcp_exchange *x)
+struct mcp_call *call_new(struct mcp_exchange *x, enum call_kind kind,
+                          void (*handler)(struct mcp_call *c))
 {
     struct mcp_call *c = calloc(1, sizeof *c);
 
     if (!c)
         abort();
-    *c = (struct mcp_call){.server = x->server,
+    *c = (struct mcp_call){.kind = kind,
+                           .handler = handler,
+                           .server = x->server,
                            .x = x,
                            .revision = x->revision,
                            .principal = strdup(x->principal),
                            .capabilities = json_incref((json_t *)x->capabilities),
                            .arguments = json_object(),
+                           .items = json_array(),
                            .asks = json_object(),
                            .answers = json_object()};
     deadline_init(&c->deadline, x->server->base, on_deadline, c);
+    deadline_init(&c->patience, x->server->base, on_patience, c);
+    deadline_init(&c->pause, x->server->base, on_pause, c);
     later_init(&c->again, x->server->base, call_again, c);
     x->cancel = on_exchange_cancel;
     x->cancel_data = c;
@@ -158,24 +168,23 @@ int call_check_answers(const json_t *answers, struct err *e)
     return 0;
 }
 
-static void take_answers_and_go(struct mcp_call *c, const json_t *responses)
-{
-    if (request_is_modern(c->x) && responses)
-        json_object_update(c->answers, (json_t *)responses);
-    c->handler(c);
-}
-
 void call_start(struct mcp_call *c)
 {
     const json_t *responses = request_param(c->x, "inputResponses");
     const json_t *state = request_param(c->x, "requestState");
     struct err    e = {0};
 
-    if (request_is_modern(c->x) && ((responses && call_check_answers(responses, &e) < 0) ||
-                                    (state && take_state(c, state, &e) < 0)))
+    if (!request_is_modern(c->x))
+        responses = state = NULL; /* words that its revision does not know */
+    if ((responses && call_check_answers(responses, &e) < 0) ||
+        (state && take_state(c, state, &e) < 0)) {
         mcp_call_error(c, RPC_INVALID_PARAMS, e.msg, NULL);
-    else
-        take_answers_and_go(c, responses);
+        return;
+    }
+    if (responses)
+        json_object_update(c->answers, (json_t *)responses);
+    deadline_set(&c->deadline, CALL_MS);
+    c->handler(c);
 }
 
 static void deliver(struct mcp_call *c, json_t *result_take)
@@ -190,20 +199,55 @@ static void deliver(struct mcp_call *c, json_t *result_take)
         request_respond(x, result_take);
 }
 
+/* The result, from what was collected. */
+static json_t *assemble(const struct mcp_call *c)
+{
+    static const char *const members[] = {[CALL_TOOL] = "content",
+                                          [CALL_PROMPT] = "messages",
+                                          [CALL_READ] = "contents",
+                                          [CALL_COMPLETION] = "values",
+                                          [CALL_LIST] = "resources"};
+    json_t                  *result = json_pack("{s:O}", members[c->kind], c->items);
+
+    if (c->kind == CALL_COMPLETION) {
+        json_object_set_new(result, "hasMore", json_boolean(c->left_out > 0));
+        json_object_set_new(result, "total",
+                            json_integer((json_int_t)(json_array_size(c->items) + c->left_out)));
+        return json_pack("{s:o}", "completion", result);
+    }
+    if (c->structured && c->revision->has_structured)
+        json_object_set(result, "structuredContent", c->structured);
+    if (c->failed)
+        json_object_set_new(result, "isError", json_true());
+    if (c->next)
+        json_object_set_new(result, "nextCursor", rpc_text(c->next));
+    return result;
+}
+
 void mcp_call_done(struct mcp_call *c)
 {
-    deliver(c, c->assemble(c));
+    deliver(c, assemble(c));
+}
+
+void mcp_call_finish(struct mcp_call *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    autofree char *text = str_vformat(fmt, ap);
+    va_end(ap);
+    mcp_call_text(c, text);
+    mcp_call_done(c);
 }
 
 void mcp_call_fail(struct mcp_call *c, const char *fmt, ...)
 {
-    char    text[1024];
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    autofree char *text = str_vformat(fmt, ap);
     va_end(ap);
-    if (!c->is_tool) {
+    if (c->kind != CALL_TOOL) {
         mcp_call_error(c, RPC_INTERNAL_ERROR, text, NULL);
         return;
     }
@@ -266,7 +310,7 @@ const char *mcp_call_variable(const struct mcp_call *c, const char *name)
 
 bool mcp_call_has_capability(const struct mcp_call *c, const char *name)
 {
-    return json_is_object(json_object_get(c->capabilities, name));
+    return capability_has(c->capabilities, name);
 }
 
 bool mcp_call_wants_progress(const struct mcp_call *c)
@@ -276,7 +320,7 @@ bool mcp_call_wants_progress(const struct mcp_call *c)
 
 bool mcp_call_knows_links(const struct mcp_call *c)
 {
-    return c->revision->has_structured;
+    return c->revision->has_links;
 }
 
 void mcp_call_set_data(struct mcp_call *c, void *data, void (*free_data)(void *data))
@@ -302,28 +346,43 @@ void mcp_call_set_deadline(struct mcp_call *c, int64_t ms)
 
 /* ---- while it runs ---- */
 
+void mcp_call_after(struct mcp_call *c, int64_t ms, void (*next)(struct mcp_call *c))
+{
+    c->turns++;
+    c->after_pause = next;
+    deadline_set(&c->pause, ms);
+}
+
+unsigned mcp_call_turns(const struct mcp_call *c)
+{
+    return c->turns;
+}
+
 void mcp_call_progress(struct mcp_call *c, double progress, double total, const char *message)
 {
     json_t *params;
 
-    if (!mcp_call_wants_progress(c) || progress <= c->x->progress)
+    if (!mcp_call_wants_progress(c) || !isfinite(progress) || progress <= c->x->progress)
         return;
     c->x->progress = progress;
     params = json_pack("{s:O, s:f}", "progressToken", c->x->progress_token, "progress", progress);
-    if (total > 0)
+    if (isfinite(total) && total > 0)
         json_object_set_new(params, "total", json_real(total));
-    if (message && c->revision->has_audio)
+    if (message && c->revision->has_progress_text)
         json_object_set_new(params, "message", rpc_text(message));
     request_send(c->x, rpc_notification("notifications/progress", params));
 }
 
 void mcp_call_log(struct mcp_call *c, const char *level, const char *logger, const char *text)
 {
+    json_t *params;
+
     if (!c->x || c->x->log_level < 0 || mcp_log_level(level) < c->x->log_level)
         return;
-    request_send(c->x, rpc_notification("notifications/message",
-                                        json_pack("{s:s, s:s*, s:o}", "level", level, "logger",
-                                                  logger, "data", rpc_text(text))));
+    params = json_pack("{s:s, s:o}", "level", level, "data", rpc_text(text));
+    if (logger)
+        json_object_set_new(params, "logger", rpc_text(logger));
+    request_send(c->x, rpc_notification("notifications/message", params));
 }
 
 void mcp_call_drop_connection(struct mcp_call *c)
@@ -393,7 +452,8 @@ static const char *missing_capability(const struct mcp_call *c)
     json_t     *ask;
 
     json_object_foreach (c->asks, key, ask) {
-        const char *capability = capability_for(rpc_string(ask, "method"));
+        const char *capability =
+            capability_to_ask(rpc_string(ask, "method"), json_object_get(ask, "params"));
         if (capability && !mcp_call_has_capability(c, capability))
             return capability;
     }
@@ -428,7 +488,7 @@ static void on_answer(void *owner, const char *key, const json_t *result)
 
     if (json_is_object(result))
         json_object_set(c->answers, key, (json_t *)result);
-    else if (strcmp(method, "elicitation/create") == 0) /* a refusal is an answer there */
+    else if (method && strcmp(method, "elicitation/create") == 0) /* a refusal is an answer there */
         json_object_set_new(c->answers, key, json_pack("{s:s}", "action", "cancel"));
     else
         c->refused = true;
@@ -442,7 +502,7 @@ static void ask_client(struct mcp_call *c)
     const char *key;
     json_t     *ask;
 
-    deadline_set(&c->deadline, ANSWER_MS);
+    deadline_set(&c->patience, ANSWER_MS);
     json_object_foreach (c->asks, key, ask) {
         session_ask(c->x->session, c->x, key, rpc_string(ask, "method"),
                     json_incref(json_object_get(ask, "params")), on_answer, c);
@@ -470,16 +530,9 @@ void mcp_call_wait_answers(struct mcp_call *c)
 
 /* ---- what was collected ---- */
 
-static void append(json_t **list, json_t *item_take)
-{
-    if (!*list)
-        *list = json_array();
-    json_array_append_new(*list, item_take);
-}
-
 void mcp_call_content(struct mcp_call *c, json_t *block_take)
 {
-    append(&c->content, block_take);
+    json_array_append_new(c->items, block_take);
 }
 
 void mcp_call_text(struct mcp_call *c, const char *text)
@@ -487,20 +540,24 @@ void mcp_call_text(struct mcp_call *c, const char *text)
     mcp_call_content(c, json_pack("{s:s, s:o}", "type", "text", "text", rpc_text(text)));
 }
 
+static void add_media(struct mcp_call *c, const char *type, const char *base64,
+                      const char *mime_type)
+{
+    mcp_call_content(c, json_pack("{s:s, s:o, s:o}", "type", type, "data", rpc_text(base64),
+                                  "mimeType", rpc_text(mime_type)));
+}
+
 void mcp_call_image(struct mcp_call *c, const char *base64, const char *mime_type)
 {
-    mcp_call_content(
-        c, json_pack("{s:s, s:s, s:s}", "type", "image", "data", base64, "mimeType", mime_type));
+    add_media(c, "image", base64, mime_type);
 }
 
 void mcp_call_audio(struct mcp_call *c, const char *base64, const char *mime_type)
 {
-    if (!c->revision->has_audio) {
+    if (c->revision->has_audio)
+        add_media(c, "audio", base64, mime_type);
+    else
         mcp_call_text(c, "(audio, which this client does not know)");
-        return;
-    }
-    mcp_call_content(
-        c, json_pack("{s:s, s:s, s:s}", "type", "audio", "data", base64, "mimeType", mime_type));
 }
 
 void mcp_call_resource(struct mcp_call *c, json_t *resource_take)
@@ -527,10 +584,41 @@ void mcp_call_structured(struct mcp_call *c, json_t *object_take)
 
 void mcp_call_message(struct mcp_call *c, const char *role, json_t *block_take)
 {
-    append(&c->messages, json_pack("{s:s, s:o}", "role", role, "content", block_take));
+    json_array_append_new(c->items, json_pack("{s:s, s:o}", "role", role, "content", block_take));
 }
 
 void mcp_call_contents(struct mcp_call *c, json_t *contents_take)
 {
-    append(&c->contents, contents_take);
+    json_array_append_new(c->items, contents_take);
+}
+
+void mcp_call_cache(struct mcp_call *c, int64_t ttl_ms, bool for_all)
+{
+    if (!c->x || json_object_size(c->answers) > 0)
+        return; /* what was answered for is nobody else's */
+    c->x->ttl_ms = ttl_ms;
+    c->x->cache_for_all = for_all;
+}
+
+void mcp_call_value(struct mcp_call *c, const char *value)
+{
+    if (json_array_size(c->items) < VALUES_MAX)
+        json_array_append_new(c->items, rpc_text(value));
+    else
+        c->left_out++;
+}
+
+const char *mcp_call_completes(const struct mcp_call *c)
+{
+    return rpc_string(request_param(c->x, "argument"), "name");
+}
+
+const char *mcp_call_prefix(const struct mcp_call *c)
+{
+    return rpc_string(request_param(c->x, "argument"), "value");
+}
+
+void mcp_call_listed(struct mcp_call *c, json_t *row_take)
+{
+    json_array_append_new(c->items, row_take);
 }

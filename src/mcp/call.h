@@ -1,9 +1,10 @@
-/* call - one request that a handler works on: tools/call, resources/read, prompts/get.
+/* call - one request that a handler works on: tools/call, resources/read, prompts/get, a
+ * completion, a list that is made when it is asked for.
  *
  * Contract. The handler gets the call and ends it exactly once, at once or later from the loop,
  * with mcp_call_done, mcp_call_fail or mcp_call_error; after that the call is gone. When the client
  * cancels, goes away or its time is up, `on_cancel` is called once, and the call is gone then: the
- * handler stops its work and must not touch it again.
+ * handler stops its work and must not touch it again. Its time is an hour unless it says otherwise.
  *
  * Asking the client back (elicitation, sampling, roots) is written once for all eras: look for the
  * answer, and if it is not there, ask and return. The handler is called again when answers came: in
@@ -25,22 +26,28 @@ struct mcp_call;
 void         *mcp_call_context(const struct mcp_call *c);   /* of mcp_server_new */
 const char   *mcp_call_principal(const struct mcp_call *c); /* "" on stdio or without tokens */
 const json_t *mcp_call_arguments(const struct mcp_call *c); /* an object, maybe empty */
-/* Decodes the arguments into a struct by the tool's field table (already validated: cannot fail).
- */
+/* Decodes the arguments into a struct by the tool's field table (validated: cannot fail). */
 void        mcp_call_decode(const struct mcp_call *c, void *target);
 const char *mcp_call_uri(const struct mcp_call *c);
 const char *mcp_call_variable(const struct mcp_call *c, const char *name); /* of the uri template */
-bool        mcp_call_has_capability(const struct mcp_call *c, const char *name); /* the client's */
-bool        mcp_call_wants_progress(const struct mcp_call *c);
+/* The client's: "sampling", "elicitation/url". */
+bool mcp_call_has_capability(const struct mcp_call *c, const char *name);
+bool mcp_call_wants_progress(const struct mcp_call *c);
 bool mcp_call_knows_links(const struct mcp_call *c); /* resource_link blocks: since 2025-06-18 */
 
 /* The handler's own data for this call, freed with it. */
 void  mcp_call_set_data(struct mcp_call *c, void *data, void (*free_data)(void *data));
 void *mcp_call_data(const struct mcp_call *c);
 void  mcp_call_on_cancel(struct mcp_call *c, void (*cancelled)(struct mcp_call *c));
-void  mcp_call_set_deadline(struct mcp_call *c, int64_t ms); /* then cancelled, with an error */
+/* From now. Then it is cancelled, and the client told so. It goes on while the client is asked. */
+void mcp_call_set_deadline(struct mcp_call *c, int64_t ms);
 
 /* ---- while it runs ---- */
+
+/* Goes on with `next` in a while. The timer goes with the call: who only waits needs no on_cancel.
+ */
+void     mcp_call_after(struct mcp_call *c, int64_t ms, void (*next)(struct mcp_call *c));
+unsigned mcp_call_turns(const struct mcp_call *c); /* how often it went on so */
 
 void mcp_call_progress(struct mcp_call *c, double progress, double total, const char *message);
 void mcp_call_log(struct mcp_call *c, const char *level, const char *logger, const char *text);
@@ -67,14 +74,31 @@ void mcp_call_content(struct mcp_call *c, json_t *block_take);
 void mcp_call_structured(struct mcp_call *c, json_t *object_take);
 void mcp_call_message(struct mcp_call *c, const char *role, json_t *block_take); /* prompts */
 void mcp_call_contents(struct mcp_call *c, json_t *contents_take);               /* resources */
+/* How long the client may keep it, and whether it is the same for everybody; else not at all. */
+void mcp_call_cache(struct mcp_call *c, int64_t ttl_ms, bool for_all);
 
 void mcp_call_done(struct mcp_call *c);
+void mcp_call_finish(struct mcp_call *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3))); /* a block of text, and done */
 void mcp_call_fail(struct mcp_call *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));   /* a result with isError, which the model should see */
 void mcp_call_not_found(struct mcp_call *c); /* resources: the code differs by revision */
 void mcp_call_error(struct mcp_call *c, int code, const char *message, json_t *data_take);
 
 void mcp_call_set_failed(struct mcp_call *c); /* isError, with the content collected */
+
+/* ---- completions: mcp_call_value for each, then mcp_call_done ---- */
+
+const char *mcp_call_completes(const struct mcp_call *c); /* the argument or variable */
+const char *mcp_call_prefix(const struct mcp_call *c);    /* what was typed so far */
+/* mcp_call_arguments has the others that were chosen already. */
+void mcp_call_value(struct mcp_call *c, const char *value); /* the first 100 are sent */
+
+/* ---- lists: mcp_call_listed for each, then mcp_call_done ---- */
+
+const char *mcp_call_cursor(const struct mcp_call *c); /* NULL: from the beginning */
+void        mcp_call_listed(struct mcp_call *c, json_t *row_take);
+void        mcp_call_set_next(struct mcp_call *c, const char *cursor); /* there is more */
 
 /* Goes on in the background if the client knows tasks: it gets the task's id now and polls. True:
  * it is a task (also when it was one already). */

@@ -8,7 +8,10 @@
 
 struct task;
 
+enum call_kind { CALL_TOOL, CALL_PROMPT, CALL_READ, CALL_COMPLETION, CALL_LIST };
+
 struct mcp_call {
+    enum call_kind             kind;
     struct mcp_server         *server;
     struct mcp_exchange       *x;    /* NULL once it is a task */
     struct task               *task; /* or NULL */
@@ -20,10 +23,11 @@ struct mcp_call {
     char                      *uri;
     json_t                    *variables;
     void (*handler)(struct mcp_call *c);
-    json_t *(*assemble)(struct mcp_call *c); /* the result of its method from what was collected */
-    bool is_tool;
 
-    json_t *content, *structured, *messages, *contents; /* collected; NULL: nothing yet */
+    json_t *items; /* collected: content, messages, contents, values or rows */
+    json_t *structured;
+    size_t  left_out; /* values beyond what may be sent */
+    char   *next;     /* cursor of the next page, or NULL */
     bool    failed;
     bool    refused; /* the client would not answer a question */
 
@@ -34,11 +38,17 @@ struct mcp_call {
     void *data;
     void (*free_data)(void *data);
     void (*on_cancel)(struct mcp_call *c);
-    struct deadline deadline;
-    struct later    again;
+    struct deadline deadline; /* of all of it */
+    struct deadline patience; /* with a client that was asked */
+    struct deadline pause;
+    void (*after_pause)(struct mcp_call *c);
+    unsigned     turns;
+    struct later again;
 };
 
-struct mcp_call *call_new(struct mcp_exchange *x); /* takes x over; fill in the rest, then start */
+/* Takes x over. Fill in what its kind has, then start. */
+struct mcp_call *call_new(struct mcp_exchange *x, enum call_kind kind,
+                          void (*handler)(struct mcp_call *c));
 void             call_start(struct mcp_call *c); /* takes answers and state in, calls the handler */
 
 int call_check_answers(const json_t *answers, struct err *e); /* an object of objects */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mcp/capability.h"
 #include "mcp/headers.h"
 #include "mcp/offer.h"
 #include "mcp/request.h"
@@ -57,9 +58,7 @@ int mcp_log_level(const char *name)
 
 static void end(struct mcp_exchange *x, int status, json_t *message_take)
 {
-    *x->at = x->next; /* first: whoever walks the list meanwhile must not meet it */
-    if (x->next)
-        x->next->at = x->at;
+    LIST_REMOVE(x, entry); /* first: whoever walks the list meanwhile must not meet it */
     x->ops->finish(x->owner, status, message_take);
     json_decref(message_take);
     if (x->gone)
@@ -72,6 +71,11 @@ static void end(struct mcp_exchange *x, int status, json_t *message_take)
 bool request_is_modern(const struct mcp_exchange *x)
 {
     return x->revision->stateless;
+}
+
+bool request_is_on_stdio(const struct mcp_exchange *x)
+{
+    return !x->ops->header;
 }
 
 /* What every modern result carries besides its own content. */
@@ -87,8 +91,9 @@ static void decorate(const struct mcp_exchange *x, json_t *result)
     if (!json_object_get(result, "resultType"))
         json_object_set_new(result, "resultType", json_string("complete"));
     if (x->method->cacheable && strcmp(rpc_string(result, "resultType"), "complete") == 0) {
-        json_object_set_new(result, "ttlMs", json_integer(0));
-        json_object_set_new(result, "cacheScope", json_string("private"));
+        json_object_set_new(result, "ttlMs", json_integer(x->ttl_ms));
+        json_object_set_new(result, "cacheScope",
+                            json_string(x->cache_for_all ? "public" : "private"));
     }
 }
 
@@ -129,25 +134,28 @@ static void cancel(struct mcp_exchange *x)
     end(x, 200, NULL);
 }
 
-void request_cancel_all(struct mcp_server *s, const struct mcp_session *session)
+void request_cancel_all(struct requests *open)
 {
-    for (struct mcp_exchange *x = s->exchanges; x;) {
-        bool                 ours = !session || x->peer == session;
-        struct mcp_exchange *next = x->next;
-        if (ours)
-            cancel(x);
-        x = ours ? s->exchanges : next; /* its hook may have ended any other: begin again */
-    }
+    while (!LIST_EMPTY(open)) /* a hook may end others too: so from the beginning each time */
+        cancel(LIST_FIRST(open));
 }
 
-void request_cancel_id(struct mcp_server *s, const struct mcp_session *peer, const json_t *id)
+static struct mcp_exchange *find_id(const struct requests *open, const json_t *id)
 {
-    for (struct mcp_exchange *x = s->exchanges; x; x = x->next)
-        if (x->peer == peer && json_equal((json_t *)x->rpc.id, (json_t *)id)) {
-            if (!x->method || x->method->run != session_initialize)
-                cancel(x);
-            return;
-        }
+    struct mcp_exchange *x;
+
+    LIST_FOREACH (x, open, entry)
+        if (json_equal((json_t *)x->rpc.id, (json_t *)id))
+            break;
+    return x;
+}
+
+void request_cancel_id(struct requests *open, const json_t *id)
+{
+    struct mcp_exchange *x = find_id(open, id);
+
+    if (x)
+        cancel(x);
 }
 
 static void drop(void *owner, json_t *message)
@@ -185,28 +193,14 @@ const char *request_param_string(const struct mcp_exchange *x, const char *name)
 
 bool request_has_capability(const struct mcp_exchange *x, const char *name)
 {
-    static const char extensions[] = "extensions/";
-    const json_t     *in = x->capabilities;
-
-    if (strncmp(name, extensions, strlen(extensions)) == 0) {
-        in = json_object_get(in, "extensions");
-        name += strlen(extensions);
-    }
-    return json_is_object(json_object_get(in, name));
+    return capability_has(x->capabilities, name);
 }
 
 void request_miss_capability(struct mcp_exchange *x, const char *name)
 {
-    static const char extensions[] = "extensions/";
-    json_t           *needed;
-
-    if (strncmp(name, extensions, strlen(extensions)) == 0)
-        needed = json_pack("{s:{s:{}}}", "extensions", name + strlen(extensions));
-    else
-        needed = json_pack("{s:{}}", name);
-    request_error_status(x, request_is_modern(x) ? 400 : 200, RPC_MISSING_CAPABILITY,
+    request_error_status(x, 400, RPC_MISSING_CAPABILITY,
                          "the client lacks a capability that this needs",
-                         json_pack("{s:o}", "requiredCapabilities", needed));
+                         json_pack("{s:o}", "requiredCapabilities", capability_describe(name)));
 }
 
 /* ---- the pipeline ---- */
@@ -227,15 +221,6 @@ bool mcp_is_modern(const json_t *message, const char *version_header)
         return false;
     named = mcp_revision_find(version_header);
     return !named || named->stateless;
-}
-
-static json_t *supported_versions(void)
-{
-    json_t *list = json_array();
-
-    for (const struct mcp_revision *r = mcp_revisions; r->date; r++)
-        json_array_append_new(list, json_string(r->date));
-    return list;
 }
 
 static bool fail(struct mcp_exchange *x, int status, int code, const char *message)
@@ -281,7 +266,7 @@ static bool check_version(struct mcp_exchange *x)
         return true;
     request_error_status(
         x, 400, RPC_UNSUPPORTED_VERSION, "this protocol version is not supported",
-        json_pack("{s:o, s:s}", "supported", supported_versions(), "requested", asked));
+        json_pack("{s:o, s:s}", "supported", offer_versions(), "requested", asked));
     return false;
 }
 
@@ -295,8 +280,14 @@ static bool find_method(struct mcp_exchange *x)
             x->method = m;
             return true;
         }
-    return fail(x, era == MCP_MODERN ? 404 : 200, RPC_METHOD_NOT_FOUND,
-                "there is no such method here");
+    if (era == MCP_LEGACY)
+        return fail(x, 200, RPC_METHOD_NOT_FOUND, "there is no such method here");
+    return fail(
+        x, 404, RPC_METHOD_NOT_FOUND,
+        strcmp(x->rpc.method, "initialize") == 0
+            ? "2026-07-28 has no initialize; without _meta it begins 2025-11-25, 2025-06-18, "
+              "2025-03-26 or (on stdio) 2024-11-05"
+            : "there is no such method here");
 }
 
 static bool check_headers(struct mcp_exchange *x)
@@ -352,12 +343,18 @@ static void take_notification(const struct mcp_origin *from, bool modern, const 
     if (!from->session)
         return;
     if (strcmp(rpc->method, "notifications/cancelled") == 0 && id)
-        request_cancel_id(from->server, from->session, id);
+        request_cancel_id(session_requests(from->session), id);
     else if (strcmp(rpc->method, "notifications/initialized") == 0 && !modern)
         session_set_ready(from->session);
 }
 
 /* ---- the beginning ---- */
+
+/* Where the ids of requests must differ: on stdio, in both eras, and in a session. */
+static struct requests *open_of(const struct mcp_origin *from)
+{
+    return from->session ? session_requests(from->session) : &from->server->requests;
+}
 
 static struct mcp_exchange *open_exchange(const struct mcp_origin *from, json_t *message,
                                           const struct rpc *rpc, bool modern,
@@ -371,7 +368,6 @@ static struct mcp_exchange *open_exchange(const struct mcp_origin *from, json_t 
     *x = (struct mcp_exchange){
         .server = from->server,
         .session = modern ? NULL : from->session,
-        .peer = from->session,
         .revision = modern ? mcp_revision_modern() : session_revision(from->session),
         .principal = strdup(from->principal ? from->principal : ""),
         .message = json_incref(message),
@@ -380,19 +376,15 @@ static struct mcp_exchange *open_exchange(const struct mcp_origin *from, json_t 
         .progress = -1,
         .ops = ops,
         .owner = owner,
-        .at = &from->server->exchanges,
     };
-    x->next = *x->at;
-    if (x->next)
-        x->next->at = &x->next;
-    *x->at = x;
+    LIST_INSERT_HEAD(open_of(from), x, entry);
     return x;
 }
 
-static void refuse(const struct rpc *rpc, const struct err *e, const struct mcp_exchange_ops *ops,
+static void refuse(const json_t *id, const char *why, const struct mcp_exchange_ops *ops,
                    void *owner)
 {
-    autojson json_t *answer = rpc_error(rpc->id, RPC_INVALID_REQUEST, e->msg, NULL);
+    autojson json_t *answer = rpc_error(id, RPC_INVALID_REQUEST, why, NULL);
 
     ops->finish(owner, 400, answer);
 }
@@ -408,7 +400,7 @@ struct mcp_exchange *mcp_exchange_start(const struct mcp_origin *from, json_t *m
     bool                 gone = false;
 
     if (rpc_parse(message, &rpc, &e) < 0) {
-        refuse(&rpc, &e, ops, owner);
+        refuse(rpc.id, e.msg, ops, owner);
         return NULL;
     }
     if (rpc.kind != RPC_REQUEST) {
@@ -417,6 +409,10 @@ struct mcp_exchange *mcp_exchange_start(const struct mcp_origin *from, json_t *m
         else if (from->session)
             session_take_response(from->session, &rpc);
         ops->finish(owner, 202, NULL);
+        return NULL;
+    }
+    if (from->session && find_id(open_of(from), rpc.id)) { /* without it: that is the other's */
+        refuse(NULL, "a request with this id is still open", ops, owner);
         return NULL;
     }
     x = open_exchange(from, message, &rpc, modern, ops, owner);

@@ -16,7 +16,7 @@
 struct mcp_session; /* legacy state: one a process on stdio, one an Mcp-Session-Id on HTTP */
 
 struct mcp_exchange_ops {
-    void (*send)(void *owner, json_t *message);               /* borrowed */
+    void (*send)(void *owner, json_t *message); /* borrowed; must not abandon the exchange */
     void (*finish)(void *owner, int status, json_t *message); /* borrowed, or NULL; the last call */
     void (*drop_connection)(void *owner);                     /* HTTP legacy only; may be NULL */
     const char *(*header)(void *owner, const char *name); /* NULL ops member: no headers (stdio) */

@@ -11,7 +11,7 @@
 enum { LISTEN_LIST_MAX = 1000, LISTEN_BYTES_MAX = 262144 };
 
 struct listener {
-    struct listener     *next;
+    LIST_ENTRY(listener) entry;
     struct mcp_exchange *x;
     bool                 wants[LISTEN_KINDS];
     const json_t        *uris, *tasks; /* arrays of the request, or NULL */
@@ -34,11 +34,7 @@ static void forget(void *data)
 {
     struct listener *l = data;
 
-    for (struct listener **at = &l->x->server->listeners; *at; at = &(*at)->next)
-        if (*at == l) {
-            *at = l->next;
-            break;
-        }
+    LIST_REMOVE(l, entry);
     free(l);
 }
 
@@ -107,53 +103,65 @@ void listen_start(struct mcp_exchange *x)
     l = calloc(1, sizeof *l);
     if (!l)
         abort();
-    *l = (struct listener){.next = x->server->listeners, .x = x, .uris = uris, .tasks = tasks};
-    x->server->listeners = l;
+    *l = (struct listener){.x = x, .uris = uris, .tasks = tasks};
+    LIST_INSERT_HEAD(&x->server->listeners, l, entry);
     x->cancel = forget;
     x->cancel_data = l;
     send_on(l, "notifications/subscriptions/acknowledged",
             json_pack("{s:o}", "notifications", accepted_subset(l, asked)));
 }
 
-void listen_tell(struct mcp_server *s, enum listen_kind kind, const char *method,
-                 json_t *params_take)
+static bool is_for(const struct listener *l, const char *principal)
 {
-    for (struct listener *l = s->listeners, *next; l; l = next) {
-        next = l->next;
-        if (l->wants[kind])
-            send_on(l, method, json_deep_copy(params_take));
-    }
-    json_decref(params_take);
+    return !principal || strcmp(l->x->principal, principal) == 0;
 }
 
-void listen_tell_updated(struct mcp_server *s, const char *uri)
+void listen_tell(struct mcp_server *s, const char *principal, enum listen_kind kind,
+                 const char *method)
 {
-    for (struct listener *l = s->listeners, *next; l; l = next) {
-        next = l->next;
-        if (strings_have(l->uris, uri))
+    struct listener *l;
+
+    LIST_FOREACH (l, &s->listeners, entry)
+        if (l->wants[kind] && is_for(l, principal))
+            send_on(l, method, json_object());
+}
+
+void listen_tell_updated(struct mcp_server *s, const char *principal, const char *uri)
+{
+    struct listener *l;
+
+    LIST_FOREACH (l, &s->listeners, entry)
+        if (strings_have(l->uris, uri) && is_for(l, principal))
             send_on(l, "notifications/resources/updated", json_pack("{s:s}", "uri", uri));
-    }
 }
 
 void listen_tell_task(struct mcp_server *s, const char *principal, const char *task_id,
                       json_t *task_take)
 {
-    for (struct listener *l = s->listeners, *next; l; l = next) {
-        next = l->next;
-        if (strings_have(l->tasks, task_id) && strcmp(l->x->principal, principal) == 0)
+    struct listener *l;
+
+    LIST_FOREACH (l, &s->listeners, entry)
+        if (strings_have(l->tasks, task_id) && is_for(l, principal))
             send_on(l, "notifications/tasks", json_deep_copy(task_take));
-    }
     json_decref(task_take);
+}
+
+/* On stdio, where nothing closes, the protocol wants it said twice. */
+static void end_one(struct mcp_exchange *x)
+{
+    json_t *meta = json_pack("{s:O}", MCP_NS "subscriptionId", x->rpc.id);
+
+    forget(x->cancel_data);
+    x->cancel = NULL;
+    if (request_is_on_stdio(x))
+        request_send(x, rpc_notification("notifications/cancelled",
+                                         json_pack("{s:O, s:s}", "requestId", x->rpc.id, "reason",
+                                                   "the server is about to stop")));
+    request_respond(x, json_pack("{s:o}", "_meta", meta));
 }
 
 void listen_end_all(struct mcp_server *s)
 {
-    while (s->listeners) {
-        struct mcp_exchange *x = s->listeners->x;
-        json_t              *meta = json_pack("{s:O}", MCP_NS "subscriptionId", x->rpc.id);
-
-        forget(x->cancel_data);
-        x->cancel = NULL;
-        request_respond(x, json_pack("{s:o}", "_meta", meta));
-    }
+    while (!LIST_EMPTY(&s->listeners))
+        end_one(LIST_FIRST(&s->listeners)->x);
 }

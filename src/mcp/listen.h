@@ -7,9 +7,10 @@
 
 enum listen_kind { LISTEN_TOOLS, LISTEN_PROMPTS, LISTEN_RESOURCES, LISTEN_KINDS };
 
-void listen_tell(struct mcp_server *s, enum listen_kind kind, const char *method,
-                 json_t *params_take);
-void listen_tell_updated(struct mcp_server *s, const char *uri);
+/* `principal`: only his, or NULL. */
+void listen_tell(struct mcp_server *s, const char *principal, enum listen_kind kind,
+                 const char *method);
+void listen_tell_updated(struct mcp_server *s, const char *principal, const char *uri);
 void listen_tell_task(struct mcp_server *s, const char *principal, const char *task_id,
                       json_t *task_take);
 void listen_end_all(struct mcp_server *s);

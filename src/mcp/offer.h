@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mcp/request.h"
 #include "mcp/revision.h"
 #include "mcp/server.h"
 
@@ -24,11 +25,12 @@ struct mcp_server {
     const struct mcp_about *about;
     void                   *context;
     struct offer_table      tools, resources, prompts;
-    struct mcp_exchange    *exchanges; /* open requests */
-    struct mcp_session     *sessions;
-    struct listener        *listeners;
-    struct tasks           *tasks;
-    struct states          *states; /* of requests that wait for answers: MAC key, used ones */
+    void (*list_resources)(struct mcp_call *c); /* those that come and go, or NULL */
+    struct requests requests;                   /* open, and of nobody who has a session */
+    LIST_HEAD(, mcp_session) sessions;
+    LIST_HEAD(, listener) listeners;
+    struct tasks  *tasks;
+    struct states *states; /* of requests that wait for answers: MAC key, used ones */
 };
 
 bool offer_has_tools(const struct mcp_server *s);
@@ -45,8 +47,10 @@ json_t *offer_schema(const struct mcp_tool *t); /* of its arguments */
 json_t *offer_about(const struct mcp_server *s, const struct mcp_revision *revision);
 json_t *offer_capabilities(const struct mcp_server *s, const struct mcp_revision *revision);
 
-/* One page of a list: the rows from the cursor on that `describe` does not answer with NULL. -1: a
- * cursor that is none of ours. */
-int offer_page(const struct offer_table *table, const json_t *cursor, const char *member,
-               json_t *(*describe)(const void *row, const struct mcp_revision *revision),
-               const struct mcp_revision *revision, json_t **ret);
+json_t *offer_versions(void);
+
+/* Answers with one page of a table: the rows from the cursor on that `describe` does not answer
+ * with NULL. `rest`: makes the pages after the last, or NULL. */
+void offer_list(struct mcp_exchange *x, const struct offer_table *table, const char *member,
+                json_t *(*describe)(const void *row, const struct mcp_revision *revision),
+                void (*rest)(struct mcp_call *c));

@@ -15,7 +15,9 @@ static json_t *describe(const void *row, const struct mcp_revision *revision)
     if (p->eras && !(p->eras & mcp_revision_era(revision)))
         return NULL;
     prompt = json_pack("{s:s, s:s*, s:s*}", "name", p->name, "title",
-                       revision->has_structured ? p->title : NULL, "description", p->description);
+                       revision->has_titles ? p->title : NULL, "description", p->description);
+    if (p->icons && revision->has_icons)
+        json_object_set_new(prompt, "icons", json_loads(p->icons, 0, NULL));
     if (!p->arguments)
         return prompt;
     arguments = json_array();
@@ -29,18 +31,7 @@ static json_t *describe(const void *row, const struct mcp_revision *revision)
 
 void prompts_list(struct mcp_exchange *x)
 {
-    json_t *result;
-
-    if (offer_page(&x->server->prompts, request_param(x, "cursor"), "prompts", describe,
-                   x->revision, &result) < 0)
-        request_error(x, RPC_INVALID_PARAMS, "there is no such cursor", NULL);
-    else
-        request_respond(x, result);
-}
-
-static json_t *assemble(struct mcp_call *c)
-{
-    return json_pack("{s:o}", "messages", c->messages ? json_incref(c->messages) : json_array());
+    offer_list(x, &x->server->prompts, "prompts", describe, NULL);
 }
 
 static int check_arguments(const struct mcp_prompt *p, const json_t *arguments, struct err *e)
@@ -74,9 +65,7 @@ void prompts_get(struct mcp_exchange *x)
         request_error(x, RPC_INVALID_PARAMS, e.msg, NULL);
         return;
     }
-    c = call_new(x);
-    c->handler = p->get;
-    c->assemble = assemble;
+    c = call_new(x, CALL_PROMPT, p->get);
     if (arguments)
         json_object_update(c->arguments, (json_t *)arguments);
     call_start(c);
@@ -84,10 +73,9 @@ void prompts_get(struct mcp_exchange *x)
 
 /* ---- completion ---- */
 
-typedef void completer(const char *name, const char *prefix, json_t *values, void *context);
-
 /* Who completes what `ref` names; false when it names nothing. */
-static bool find_completer(const struct mcp_exchange *x, const json_t *ref, completer **ret)
+static bool find_completer(const struct mcp_exchange *x, const json_t *ref,
+                           void (**ret)(struct mcp_call *c))
 {
     const char *type = rpc_string(ref, "type"), *name = rpc_string(ref, "name"),
                *uri = rpc_string(ref, "uri");
@@ -110,16 +98,16 @@ static bool find_completer(const struct mcp_exchange *x, const json_t *ref, comp
 void completion_complete(struct mcp_exchange *x)
 {
     const json_t *argument = request_param(x, "argument");
-    const char   *name = rpc_string(argument, "name"), *value = rpc_string(argument, "value");
-    completer    *complete = NULL;
-    json_t       *values;
+    const json_t *chosen = json_object_get(request_param(x, "context"), "arguments");
+    void (*complete)(struct mcp_call * c) = NULL;
+    struct mcp_call *c;
 
-    if (!name || !value || !find_completer(x, request_param(x, "ref"), &complete)) {
+    if (!rpc_string(argument, "name") || !rpc_string(argument, "value") ||
+        !find_completer(x, request_param(x, "ref"), &complete)) {
         request_error(x, RPC_INVALID_PARAMS, "ref or argument names nothing that we have", NULL);
         return;
     }
-    values = json_array();
-    if (complete)
-        complete(name, value, values, x->server->context);
-    request_respond(x, json_pack("{s:{s:o, s:b}}", "completion", "values", values, "hasMore", 0));
+    c = call_new(x, CALL_COMPLETION, complete ? complete : mcp_call_done);
+    json_object_update(c->arguments, (json_t *)chosen);
+    call_start(c);
 }

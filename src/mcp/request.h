@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <sys/queue.h>
 
 #include "base/json.h"
 #include "mcp/exchange.h"
@@ -13,11 +14,12 @@
 #include "mcp/rpc.h"
 #include "mcp/server.h"
 
+LIST_HEAD(requests, mcp_exchange);
+
 struct mcp_exchange {
-    struct mcp_exchange           *next, **at; /* in the server's list of open requests */
+    LIST_ENTRY(mcp_exchange) entry; /* among the open ones of its peer, or of nobody */
     struct mcp_server             *server;
     struct mcp_session            *session; /* NULL in the modern era */
-    struct mcp_session            *peer;    /* whose ids it shares: stdio's in both eras, or NULL */
     const struct mcp_revision     *revision;
     char                          *principal;
     json_t                        *message; /* keeps rpc's parts alive */
@@ -27,6 +29,8 @@ struct mcp_exchange {
     const json_t                  *progress_token; /* or NULL */
     double                         progress;       /* the last one sent */
     int                            log_level;      /* index into mcp_log_levels; -1: no logs */
+    int64_t                        ttl_ms;         /* of a cacheable result */
+    bool                           cache_for_all;
     const struct mcp_exchange_ops *ops;
     void                          *owner;
     void (*cancel)(void *data); /* the method's, or NULL */
@@ -44,15 +48,14 @@ void request_error_status(struct mcp_exchange *x, int status, int code, const ch
                           json_t *data_take);
 
 bool request_is_modern(const struct mcp_exchange *x);
-bool request_has_capability(const struct mcp_exchange *x,
-                            const char                *name);                          /* "extensions/ID" too */
+bool request_is_on_stdio(const struct mcp_exchange *x);
+bool request_has_capability(const struct mcp_exchange *x, const char *name);
 void request_miss_capability(struct mcp_exchange *x, const char *name); /* ends it: -32021 */
 const json_t *request_param(const struct mcp_exchange *x, const char *name);
 const char   *request_param_string(const struct mcp_exchange *x, const char *name);
 
-/* Cancels all requests of a session (NULL: of every one), or its one with this id. */
-void request_cancel_all(struct mcp_server *s, const struct mcp_session *session);
-void request_cancel_id(struct mcp_server *s, const struct mcp_session *peer, const json_t *id);
+void request_cancel_all(struct requests *open);
+void request_cancel_id(struct requests *open, const json_t *id);
 
 /* The methods: one row each, in exchange.c. */
 struct mcp_method {

@@ -10,9 +10,13 @@
 static json_t *describe(const struct mcp_resource *r, const char *uri_member,
                         const struct mcp_revision *revision)
 {
-    return json_pack("{s:s, s:s, s:s*, s:s*, s:s*}", uri_member, r->uri, "name", r->name, "title",
-                     revision->has_structured ? r->title : NULL, "description", r->description,
-                     "mimeType", r->mime_type);
+    json_t *row = json_pack("{s:s, s:s, s:s*, s:s*, s:s*}", uri_member, r->uri, "name", r->name,
+                            "title", revision->has_titles ? r->title : NULL, "description",
+                            r->description, "mimeType", r->mime_type);
+
+    if (r->icons && revision->has_icons)
+        json_object_set_new(row, "icons", json_loads(r->icons, 0, NULL));
+    return row;
 }
 
 static json_t *describe_resource(const void *row, const struct mcp_revision *revision)
@@ -29,26 +33,14 @@ static json_t *describe_template(const void *row, const struct mcp_revision *rev
     return template_is(r->uri) ? describe(r, "uriTemplate", revision) : NULL;
 }
 
-static void list(struct mcp_exchange *x, const char *member,
-                 json_t *(*describe_row)(const void *row, const struct mcp_revision *revision))
-{
-    json_t *result;
-
-    if (offer_page(&x->server->resources, request_param(x, "cursor"), member, describe_row,
-                   x->revision, &result) < 0)
-        request_error(x, RPC_INVALID_PARAMS, "there is no such cursor", NULL);
-    else
-        request_respond(x, result);
-}
-
 void resources_list(struct mcp_exchange *x)
 {
-    list(x, "resources", describe_resource);
+    offer_list(x, &x->server->resources, "resources", describe_resource, x->server->list_resources);
 }
 
 void resources_templates_list(struct mcp_exchange *x)
 {
-    list(x, "resourceTemplates", describe_template);
+    offer_list(x, &x->server->resources, "resourceTemplates", describe_template, NULL);
 }
 
 void mcp_call_not_found(struct mcp_call *c)
@@ -56,11 +48,6 @@ void mcp_call_not_found(struct mcp_call *c)
     json_t *data = json_pack("{s:s}", "uri", c->uri);
 
     mcp_call_error(c, c->revision->not_found, "there is no such resource", data);
-}
-
-static json_t *assemble(struct mcp_call *c)
-{
-    return json_pack("{s:o}", "contents", c->contents ? json_incref(c->contents) : json_array());
 }
 
 static const struct mcp_resource *find(const struct mcp_server *s, const char *uri,
@@ -91,10 +78,8 @@ void resources_read(struct mcp_exchange *x)
                       json_pack("{s:s}", "uri", uri));
         return;
     }
-    c = call_new(x);
+    c = call_new(x, CALL_READ, r->read);
     c->uri = strdup(uri);
     c->variables = variables;
-    c->handler = r->read;
-    c->assemble = assemble;
     call_start(c);
 }

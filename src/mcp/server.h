@@ -19,6 +19,7 @@ struct mcp_about {
     const char *name, *title, *version;
     const char *instructions; /* or NULL */
     const char *icons;        /* JSON array, or NULL */
+    int64_t     list_ttl_ms;  /* how long clients may keep what is registered at start */
 };
 
 enum mcp_task_mode { MCP_TASK_NEVER, MCP_TASK_OPTIONAL, MCP_TASK_REQUIRED };
@@ -37,16 +38,16 @@ struct mcp_tool {
     enum mcp_task_mode task;
     const char        *needs; /* a client capability ("sampling") without which it cannot run */
     /* Called for the call and again after each answer to something it asked (see call.h). Must end
-     * in mcp_call_done, _fail, _error or _ask, now or later. */
+     * in mcp_call_done, _finish, _fail, _error or _wait_answers, now or later. */
     void (*call)(struct mcp_call *c);
 };
 
 struct mcp_resource {
     const char *uri; /* or a template: test://template/{id}/data, {+path} */
     const char *name, *title, *description, *mime_type;
-    void (*read)(struct mcp_call *c); /* mcp_call_uri, mcp_call_variable */
-    /* Completes a variable of a template: appends at most 100 strings to values. NULL: none. */
-    void (*complete)(const char *variable, const char *prefix, json_t *values, void *context);
+    void (*read)(struct mcp_call *c);     /* mcp_call_uri, mcp_call_variable */
+    void (*complete)(struct mcp_call *c); /* a variable of a template; NULL: none */
+    const char *icons;                    /* JSON array, or NULL */
 };
 
 struct mcp_prompt_argument {
@@ -58,8 +59,9 @@ struct mcp_prompt {
     const char                       *name, *title, *description;
     const struct mcp_prompt_argument *arguments; /* the last has no name; or NULL */
     enum mcp_era                      eras;
-    void (*get)(struct mcp_call *c); /* mcp_call_message, then mcp_call_done */
-    void (*complete)(const char *argument, const char *prefix, json_t *values, void *context);
+    void (*get)(struct mcp_call *c);      /* mcp_call_message, then mcp_call_done */
+    void (*complete)(struct mcp_call *c); /* an argument; NULL: none */
+    const char *icons;                    /* JSON array, or NULL */
 };
 
 struct mcp_server *mcp_server_new(struct event_base *base, const struct mcp_about *about,
@@ -69,12 +71,15 @@ void               mcp_server_free(struct mcp_server *s); /* cancels what runs *
 void mcp_server_add_tool(struct mcp_server *s, const struct mcp_tool *tool);
 void mcp_server_add_resource(struct mcp_server *s, const struct mcp_resource *resource);
 void mcp_server_add_prompt(struct mcp_server *s, const struct mcp_prompt *prompt);
+/* Resources that come and go, or differ by principal: `list` is called for the pages after those
+ * that are registered. A registered template reads them. */
+void mcp_server_list_resources(struct mcp_server *s, void (*list)(struct mcp_call *c));
 
 /* Ends the open listen streams properly; what else runs is left alone. */
 void mcp_server_stop(struct mcp_server *s);
 
-/* Something changed: everybody who asked for it is told. */
+/* Something changed: who asked for it is told. `principal`: only that one is; NULL: everybody. */
 void mcp_server_tools_changed(struct mcp_server *s);
 void mcp_server_prompts_changed(struct mcp_server *s);
-void mcp_server_resources_changed(struct mcp_server *s);
-void mcp_server_resource_updated(struct mcp_server *s, const char *uri);
+void mcp_server_resources_changed(struct mcp_server *s, const char *principal);
+void mcp_server_resource_updated(struct mcp_server *s, const char *principal, const char *uri);

@@ -8,7 +8,7 @@
 #include "mcp/offer.h"
 #include "mcp/request.h"
 
-enum { SUBSCRIPTIONS_MAX = 1000, URI_MAX = 8192, CAPABILITIES_MAX = 65536 };
+enum { SUBSCRIPTIONS_MAX = 1000, SUBSCRIPTION_BYTES_MAX = 262144, CAPABILITIES_MAX = 65536 };
 
 struct ask {
     struct ask          *next;
@@ -20,12 +20,14 @@ struct ask {
 };
 
 struct mcp_session {
-    struct mcp_session           *next;
+    LIST_ENTRY(mcp_session) entry;
     struct mcp_server            *server;
+    struct requests               requests; /* open */
     const struct mcp_revision    *revision;
     char                         *principal;
     json_t                       *capabilities;  /* of the client */
     json_t                       *subscriptions; /* an object: uri to true */
+    size_t                        subscription_bytes;
     int                           log_level;
     bool                          initialized, ready;
     unsigned                      last_ask;
@@ -47,8 +49,7 @@ struct mcp_session *mcp_session_new(struct mcp_server *server, const char *princ
 
     if (!s)
         abort();
-    *s = (struct mcp_session){.next = server->sessions,
-                              .server = server,
+    *s = (struct mcp_session){.server = server,
                               .revision = mcp_revision_newest_legacy(),
                               .principal = strdup(principal),
                               .capabilities = json_object(),
@@ -56,7 +57,7 @@ struct mcp_session *mcp_session_new(struct mcp_server *server, const char *princ
                               .log_level = mcp_log_level("info"),
                               .ops = ops,
                               .owner = owner};
-    server->sessions = s;
+    LIST_INSERT_HEAD(&server->sessions, s, entry);
     return s;
 }
 
@@ -64,12 +65,8 @@ void mcp_session_free(struct mcp_session *s)
 {
     if (!s)
         return;
-    request_cancel_all(s->server, s);
-    for (struct mcp_session **at = &s->server->sessions; *at; at = &(*at)->next)
-        if (*at == s) {
-            *at = s->next;
-            break;
-        }
+    request_cancel_all(&s->requests);
+    LIST_REMOVE(s, entry);
     while (s->asks) {
         struct ask *a = s->asks;
         s->asks = a->next;
@@ -106,6 +103,11 @@ const json_t *session_capabilities(const struct mcp_session *s)
     return s->capabilities;
 }
 
+struct requests *session_requests(struct mcp_session *s)
+{
+    return &s->requests;
+}
+
 int session_log_level(const struct mcp_session *s)
 {
     return s->log_level;
@@ -118,13 +120,21 @@ void session_set_ready(struct mcp_session *s)
 
 /* ---- methods ---- */
 
+/* What it asked for, if we speak that here; else the newest of its era. */
+static const struct mcp_revision *negotiate(const struct mcp_exchange *x, const char *asked)
+{
+    const struct mcp_revision *known = mcp_revision_find(asked);
+    bool ours = known && !known->stateless && (known->has_http || request_is_on_stdio(x));
+
+    return ours ? known : mcp_revision_newest_legacy();
+}
+
 void session_initialize(struct mcp_exchange *x)
 {
-    struct mcp_session        *s = x->session;
-    const char                *asked = request_param_string(x, "protocolVersion");
-    const json_t              *capabilities = request_param(x, "capabilities");
-    const struct mcp_revision *known = asked ? mcp_revision_find(asked) : NULL;
-    json_t                    *result;
+    struct mcp_session *s = x->session;
+    const char         *asked = request_param_string(x, "protocolVersion");
+    const json_t       *capabilities = request_param(x, "capabilities");
+    json_t             *result;
 
     if (s->initialized || !asked || !json_is_object(capabilities) ||
         json_dumpb(capabilities, NULL, 0, JSON_COMPACT) > CAPABILITIES_MAX) {
@@ -135,7 +145,7 @@ void session_initialize(struct mcp_exchange *x)
                       NULL);
         return;
     }
-    s->revision = known && !known->stateless ? known : mcp_revision_newest_legacy();
+    s->revision = negotiate(x, asked);
     x->revision = s->revision;
     json_decref(s->capabilities);
     s->capabilities = json_deep_copy(capabilities);
@@ -167,15 +177,19 @@ void session_set_log_level(struct mcp_exchange *x)
 
 void session_subscribe(struct mcp_exchange *x)
 {
-    const char *uri = request_param_string(x, "uri");
+    struct mcp_session *s = x->session;
+    const char         *uri = request_param_string(x, "uri");
+    bool                is_new = uri && !json_object_get(s->subscriptions, uri);
 
-    if (!uri || strlen(uri) > URI_MAX ||
-        json_object_size(x->session->subscriptions) >= SUBSCRIPTIONS_MAX) {
-        request_error(x, RPC_INVALID_PARAMS,
-                      uri ? "too many subscriptions, or too long a uri" : "uri is missing", NULL);
+    if (!uri || (is_new && (json_object_size(s->subscriptions) >= SUBSCRIPTIONS_MAX ||
+                            s->subscription_bytes + strlen(uri) > SUBSCRIPTION_BYTES_MAX))) {
+        request_error(x, RPC_INVALID_PARAMS, uri ? "too many subscriptions" : "uri is missing",
+                      NULL);
         return;
     }
-    json_object_set_new(x->session->subscriptions, uri, json_true());
+    if (is_new)
+        s->subscription_bytes += strlen(uri);
+    json_object_set_new(s->subscriptions, uri, json_true());
     request_respond(x, json_object());
 }
 
@@ -187,7 +201,8 @@ void session_unsubscribe(struct mcp_exchange *x)
         request_error(x, RPC_INVALID_PARAMS, "uri is missing", NULL);
         return;
     }
-    json_object_del(x->session->subscriptions, uri);
+    if (json_object_del(x->session->subscriptions, uri) == 0)
+        x->session->subscription_bytes -= strlen(uri);
     request_respond(x, json_object());
 }
 
@@ -239,23 +254,32 @@ void session_take_response(struct mcp_session *s, const struct rpc *rpc)
 
 /* ---- to all ---- */
 
+static bool is_for(const struct mcp_session *s, const char *principal)
+{
+    return s->ready && (!principal || strcmp(s->principal, principal) == 0);
+}
+
 static void send_to(struct mcp_session *s, json_t *message_take)
 {
     s->ops->send(s->owner, message_take);
     json_decref(message_take);
 }
 
-void sessions_send(struct mcp_server *server, const char *method)
+void sessions_send(struct mcp_server *server, const char *principal, const char *method)
 {
-    for (struct mcp_session *s = server->sessions; s; s = s->next)
-        if (s->ready)
+    struct mcp_session *s;
+
+    LIST_FOREACH (s, &server->sessions, entry)
+        if (is_for(s, principal))
             send_to(s, rpc_notification(method, NULL));
 }
 
-void sessions_send_updated(struct mcp_server *server, const char *uri)
+void sessions_send_updated(struct mcp_server *server, const char *principal, const char *uri)
 {
-    for (struct mcp_session *s = server->sessions; s; s = s->next)
-        if (s->ready && json_object_get(s->subscriptions, uri))
+    struct mcp_session *s;
+
+    LIST_FOREACH (s, &server->sessions, entry)
+        if (is_for(s, principal) && json_object_get(s->subscriptions, uri))
             send_to(s, rpc_notification("notifications/resources/updated",
                                         json_pack("{s:s}", "uri", uri)));
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "mcp/exchange.h"
+#include "mcp/request.h"
 #include "mcp/revision.h"
 #include "mcp/rpc.h"
 
@@ -13,6 +14,7 @@ const struct mcp_revision *session_revision(const struct mcp_session *s);
 const json_t              *session_capabilities(const struct mcp_session *s);
 int                        session_log_level(const struct mcp_session *s);
 void                       session_set_ready(struct mcp_session *s);
+struct requests           *session_requests(struct mcp_session *s); /* open ones, of both eras */
 
 /* A request to the client, sent on the stream of x. The answer is handed to `answered` under its
  * key, once: the result, or NULL when the client refused. session_forget drops what x still waits
@@ -23,6 +25,6 @@ void session_ask(struct mcp_session *s, struct mcp_exchange *x, const char *key,
 void session_forget(struct mcp_session *s, const struct mcp_exchange *x);
 void session_take_response(struct mcp_session *s, const struct rpc *rpc);
 
-/* To all sessions that are ready. */
-void sessions_send(struct mcp_server *server, const char *method);
-void sessions_send_updated(struct mcp_server *server, const char *uri); /* to its subscribers */
+/* To all sessions that are ready; of one principal, if it is not NULL. */
+void sessions_send(struct mcp_server *server, const char *principal, const char *method);
+void sessions_send_updated(struct mcp_server *server, const char *principal, const char *uri);

@@ -12,7 +12,15 @@
 #include "mcp/request.h"
 #include "mcp/state.h"
 
-enum { TASKS_MAX = 10000, TTL_MS = 3600 * 1000, POLL_MS = 500 };
+enum {
+    TASKS_MAX = 10000,
+    OWNER_TASKS_MAX = 1000,
+    BYTES_MAX = 256 << 20, /* of results */
+    OWNER_BYTES_MAX = 64 << 20,
+    BUCKETS = 1024,
+    TTL_MS = 3600 * 1000,
+    POLL_MS = 500
+};
 
 enum task_status { TASK_WORKING, TASK_INPUT_REQUIRED, TASK_COMPLETED, TASK_FAILED, TASK_CANCELLED };
 
@@ -22,11 +30,18 @@ static const char *const status_names[] = {
     [TASK_CANCELLED] = "cancelled",
 };
 
+struct owner { /* a principal, for as long as there are tasks of his */
+    LIST_ENTRY(owner) entry;
+    char  *principal;
+    size_t tasks, bytes;
+};
+
 struct task {
-    struct task     *next;
+    LIST_ENTRY(task) entry; /* in its bucket */
     struct tasks    *tasks;
+    struct owner    *owner;
     char             id[33];
-    char            *principal;
+    size_t           bytes; /* of its result */
     enum task_status status;
     char             created[32], updated[32];
     struct mcp_call *call; /* NULL once it is over */
@@ -38,8 +53,9 @@ struct task {
 
 struct tasks {
     struct mcp_server *server;
-    struct task       *first;
-    size_t             n;
+    LIST_HEAD(bucket, task) buckets[BUCKETS];
+    LIST_HEAD(, owner) owners;
+    size_t n, bytes;
 };
 
 static void stamp(char ret[32])
@@ -91,19 +107,52 @@ static void set_status(struct task *t, enum task_status status)
     stamp(t->updated);
     if (status >= TASK_COMPLETED)
         t->call = NULL;
-    listen_tell_task(t->tasks->server, t->principal, t->id, describe_whole(t));
+    listen_tell_task(t->tasks->server, t->owner->principal, t->id, describe_whole(t));
 }
 
 /* ---- life ---- */
 
+static struct owner *owner_of(struct tasks *all, const char *principal)
+{
+    struct owner *o;
+
+    LIST_FOREACH (o, &all->owners, entry)
+        if (strcmp(o->principal, principal) == 0)
+            return o;
+    o = calloc(1, sizeof *o);
+    if (!o)
+        abort();
+    o->principal = strdup(principal);
+    LIST_INSERT_HEAD(&all->owners, o, entry);
+    return o;
+}
+
+static void owner_forget_if_idle(struct owner *o)
+{
+    if (o->tasks > 0)
+        return;
+    LIST_REMOVE(o, entry);
+    free(o->principal);
+    free(o);
+}
+
+/* Ids are random: some of their digits are as good as a hash. */
+static struct bucket *bucket_of(struct tasks *all, const char *id)
+{
+    unsigned digits = 0;
+
+    sscanf(id, "%8x", &digits);
+    return &all->buckets[digits % BUCKETS];
+}
+
 static void task_free(struct task *t)
 {
-    for (struct task **at = &t->tasks->first; *at; at = &(*at)->next)
-        if (*at == t) {
-            *at = t->next;
-            break;
-        }
+    LIST_REMOVE(t, entry);
     t->tasks->n--;
+    t->tasks->bytes -= t->bytes;
+    t->owner->tasks--;
+    t->owner->bytes -= t->bytes;
+    owner_forget_if_idle(t->owner);
     if (t->call)
         call_cancel(t->call);
     deadline_done(&t->deadline);
@@ -111,7 +160,6 @@ static void task_free(struct task *t)
     json_decref(t->got);
     json_decref(t->result);
     json_decref(t->error);
-    free(t->principal);
     free(t);
 }
 
@@ -132,37 +180,48 @@ struct tasks *tasks_new(struct mcp_server *server)
 
 void tasks_free(struct tasks *t)
 {
-    while (t->first)
-        task_free(t->first);
+    for (size_t i = 0; i < BUCKETS; i++)
+        while (!LIST_EMPTY(&t->buckets[i]))
+            task_free(LIST_FIRST(&t->buckets[i]));
     free(t);
 }
 
 struct task *tasks_create(struct tasks *all, struct mcp_call *c)
 {
-    struct task *t;
+    struct owner *owner = owner_of(all, c->principal);
+    struct task  *t;
 
-    if (all->n >= TASKS_MAX)
+    if (all->n >= TASKS_MAX || owner->tasks >= OWNER_TASKS_MAX) {
+        owner_forget_if_idle(owner);
         return NULL;
+    }
     t = calloc(1, sizeof *t);
     if (!t)
         abort();
-    *t = (struct task){.next = all->first,
-                       .tasks = all,
-                       .principal = strdup(c->principal),
-                       .call = c,
-                       .got = json_object()};
+    *t = (struct task){.tasks = all, .owner = owner, .call = c, .got = json_object()};
     states_random_id(t->id);
     stamp(t->created);
     stamp(t->updated);
     deadline_init(&t->deadline, all->server->base, on_expired, t);
     deadline_set(&t->deadline, TTL_MS);
-    all->first = t;
+    LIST_INSERT_HEAD(bucket_of(all, t->id), t, entry);
     all->n++;
+    owner->tasks++;
     return t;
 }
 
 void tasks_complete(struct task *t, json_t *result_take)
 {
+    size_t bytes = json_dumpb(result_take, NULL, 0, JSON_COMPACT);
+
+    if (t->tasks->bytes + bytes > BYTES_MAX || t->owner->bytes + bytes > OWNER_BYTES_MAX) {
+        json_decref(result_take);
+        tasks_fail(t, RPC_INTERNAL_ERROR, "there is no room to keep the result", NULL);
+        return;
+    }
+    t->bytes = bytes;
+    t->tasks->bytes += bytes;
+    t->owner->bytes += bytes;
     t->result = result_take;
     set_status(t, TASK_COMPLETED);
 }
@@ -183,12 +242,16 @@ void tasks_wait(struct task *t, const json_t *asks)
 
 /* ---- methods ---- */
 
-static struct task *find(const struct tasks *all, const char *principal, const char *id)
+static struct task *find(struct tasks *all, const char *principal, const char *id)
 {
-    for (struct task *t = all->first; t && id; t = t->next)
-        if (strcmp(t->id, id) == 0 && strcmp(t->principal, principal) == 0)
-            return t;
-    return NULL;
+    struct task *t;
+
+    if (!id)
+        return NULL;
+    LIST_FOREACH (t, bucket_of(all, id), entry)
+        if (strcmp(t->id, id) == 0 && strcmp(t->owner->principal, principal) == 0)
+            break;
+    return t;
 }
 
 /* NULL: the request has been answered with an error. */
@@ -201,7 +264,7 @@ static struct task *find_or_fail(struct mcp_exchange *x)
     return t;
 }
 
-json_t *tasks_known(const struct tasks *all, const char *principal, const json_t *ids)
+json_t *tasks_known(struct tasks *all, const char *principal, const json_t *ids)
 {
     json_t *known = json_array(), *id;
     size_t  i;

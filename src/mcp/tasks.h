@@ -1,8 +1,9 @@
 /* tasks - the tasks extension: calls that go on after their request was answered.
  *
  * A task belongs to a principal and has 128 random bits for a name. It is kept until its time to
- * live is over, whatever became of it; their number is bounded, and when the table is full, calls
- * run within their request. */
+ * live is over, whatever became of it. Number and bytes are bounded, in all and a principal: when
+ * there are too many, calls run within their request; a result that finds no room is lost, and the
+ * task says so. */
 #pragma once
 
 #include "base/json.h"
@@ -22,4 +23,4 @@ void         tasks_fail(struct task *task, int code, const char *message, json_t
 void         tasks_wait(struct task *task, const json_t *asks); /* for answers from tasks/update */
 
 /* Those of the ids that this principal has, as a list. */
-json_t *tasks_known(const struct tasks *t, const char *principal, const json_t *ids);
+json_t *tasks_known(struct tasks *t, const char *principal, const json_t *ids);

@@ -20,13 +20,13 @@ static json_t *describe(const void *row, const struct mcp_revision *revision)
         return NULL;
     tool = json_pack("{s:s, s:s, s:o}", "name", t->name, "description", t->description,
                      "inputSchema", offer_schema(t));
-    if (revision->has_audio) /* annotations came with it */
+    if (revision->has_annotations)
         json_object_set_new(tool, "annotations",
                             json_pack("{s:s*, s:b, s:b, s:b, s:b}", "title", t->title,
                                       "readOnlyHint", t->hints.read_only, "destructiveHint",
                                       t->hints.destructive, "idempotentHint", t->hints.idempotent,
                                       "openWorldHint", t->hints.open_world));
-    if (t->title && revision->has_structured)
+    if (t->title && revision->has_titles)
         json_object_set_new(tool, "title", json_string(t->title));
     if (t->output_schema && revision->has_structured)
         json_object_set_new(tool, "outputSchema", json_loads(t->output_schema, 0, NULL));
@@ -37,40 +37,16 @@ static json_t *describe(const void *row, const struct mcp_revision *revision)
 
 void tools_list(struct mcp_exchange *x)
 {
-    json_t *result;
-
-    if (offer_page(&x->server->tools, request_param(x, "cursor"), "tools", describe, x->revision,
-                   &result) < 0)
-        request_error(x, RPC_INVALID_PARAMS, "there is no such cursor", NULL);
-    else
-        request_respond(x, result);
+    offer_list(x, &x->server->tools, "tools", describe, NULL);
 }
 
-static json_t *assemble(struct mcp_call *c)
+static const char *missing_capability(const struct mcp_exchange *x, const struct mcp_tool *t)
 {
-    json_t *result = json_object();
-
-    json_object_set_new(result, "content", c->content ? json_incref(c->content) : json_array());
-    if (c->structured && c->revision->has_structured)
-        json_object_set(result, "structuredContent", c->structured);
-    if (c->failed)
-        json_object_set_new(result, "isError", json_true());
-    return result;
-}
-
-/* -1: the request has been ended. */
-static int check_capabilities(struct mcp_exchange *x, const struct mcp_tool *t)
-{
-    const char *missing = NULL;
-
     if (t->needs && !request_has_capability(x, t->needs))
-        missing = t->needs;
+        return t->needs;
     if (t->task == MCP_TASK_REQUIRED && !request_has_capability(x, MCP_TASKS_EXTENSION))
-        missing = MCP_TASKS_EXTENSION;
-    if (!missing)
-        return 0;
-    request_miss_capability(x, missing);
-    return -1;
+        return MCP_TASKS_EXTENSION;
+    return NULL;
 }
 
 void tools_call(struct mcp_exchange *x)
@@ -79,6 +55,7 @@ void tools_call(struct mcp_exchange *x)
     json_t                *arguments = (json_t *)request_param(x, "arguments");
     const struct mcp_tool *t =
         name ? offer_tool(x->server, name, mcp_revision_era(x->revision)) : NULL;
+    const char      *missing = t ? missing_capability(x, t) : NULL;
     struct mcp_call *c;
     struct err       e = {0};
 
@@ -87,17 +64,18 @@ void tools_call(struct mcp_exchange *x)
                       t ? "arguments must be an object" : "there is no such tool", NULL);
         return;
     }
-    if (check_capabilities(x, t) < 0)
+    if (missing && request_is_modern(x)) {
+        request_miss_capability(x, missing);
         return;
-    c = call_new(x);
-    c->is_tool = true;
-    c->handler = t->call;
-    c->assemble = assemble;
+    }
+    c = call_new(x, CALL_TOOL, t->call);
     c->fields = t->fields;
     if (arguments)
         json_object_update(c->arguments, arguments);
     /* What a model can mend is a result that it sees, not an error of the protocol. */
-    if (t->fields && fields_check(t->fields, c->arguments, "arguments", &e) < 0)
+    if (missing)
+        mcp_call_fail(c, "the client does not support %s, which this needs", missing);
+    else if (t->fields && fields_check(t->fields, c->arguments, "arguments", &e) < 0)
         mcp_call_fail(c, "%s", e.msg);
     else
         call_start(c);

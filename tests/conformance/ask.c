@@ -38,7 +38,7 @@ static void finish_with_json(struct mcp_call *c, const char *before, const json_
 {
     autofree char *json = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
 
-    finish(c, "%s%s", before, json ? json : "");
+    mcp_call_finish(c, "%s%s", before, json ? json : "");
 }
 
 /* ---- one question ---- */
@@ -131,7 +131,7 @@ static void ask_name(struct mcp_call *c)
     else if (!name)
         mcp_call_fail(c, "no name was given");
     else
-        finish(c, "Hello, %s!", name);
+        mcp_call_finish(c, "Hello, %s!", name);
 }
 
 /* ---- more than one, and a memory ---- */
@@ -150,7 +150,7 @@ static void request_state(struct mcp_call *c)
         mcp_call_wait_answers(c);
         return;
     }
-    finish(c, "%s", mcp_call_state(c) ? mcp_call_state(c) : "no state");
+    mcp_call_finish(c, "%s", mcp_call_state(c) ? mcp_call_state(c) : "no state");
 }
 
 static void multiple_inputs(struct mcp_call *c)
@@ -166,7 +166,7 @@ static void multiple_inputs(struct mcp_call *c)
         mcp_call_wait_answers(c);
         return;
     }
-    finish(c, "All inputs were received");
+    mcp_call_finish(c, "All inputs were received");
 }
 
 static void multi_round(struct mcp_call *c)
@@ -179,7 +179,7 @@ static void multi_round(struct mcp_call *c)
             mcp_call_wait_answers(c);
             return;
         }
-    finish(c, "Both steps are done");
+    mcp_call_finish(c, "Both steps are done");
 }
 
 /* Asks only what this client can answer. */
@@ -195,12 +195,12 @@ static void by_capabilities(struct mcp_call *c)
     if (waits)
         mcp_call_wait_answers(c);
     else
-        finish(c, "Everything was asked that could be");
+        mcp_call_finish(c, "Everything was asked that could be");
 }
 
 static void never_reached(struct mcp_call *c)
 {
-    finish(c, "The client knows sampling");
+    mcp_call_finish(c, "The client knows sampling");
 }
 
 /* ---- what is offered ---- */

@@ -24,10 +24,6 @@ extern const struct mcp_tool     plain_tools[], asking_tools[], task_tools[];
 extern const struct mcp_resource resources[];
 extern const struct mcp_prompt   prompts[];
 
-/* Goes on with `next` in a while. The timer is the call's data: when the call is cancelled it goes
- * with it, so that a handler which only waits needs no on_cancel. */
-void after(struct mcp_call *c, int64_t ms, void (*next)(struct mcp_call *c));
-
 /* What the person filled into a form; NULL: declined, cancelled, or no proper answer. */
 const json_t *accepted(const json_t *answer);
 
@@ -35,5 +31,5 @@ const json_t *accepted(const json_t *answer);
 json_t *form(const char *message, const char *properties);
 json_t *name_form(void);
 
-/* Ends a tool's call with one block of text. */
-void finish(struct mcp_call *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Completes from a list that ends with NULL. */
+void complete_from(struct mcp_call *c, const char *const *words);

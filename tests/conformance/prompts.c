@@ -64,14 +64,19 @@ static void input_required(struct mcp_call *c)
     mcp_call_done(c);
 }
 
-static void complete_argument(const char *name, const char *prefix, json_t *values, void *context)
+void complete_from(struct mcp_call *c, const char *const *words)
 {
-    static const char *const words[] = {"paris", "park", "party"};
+    for (; *words; words++)
+        if (str_starts(*words, mcp_call_prefix(c)))
+            mcp_call_value(c, *words);
+    mcp_call_done(c);
+}
 
-    (void)context;
-    for (size_t i = 0; i < 3 && strcmp(name, "arg1") == 0; i++)
-        if (str_starts(words[i], prefix))
-            json_array_append_new(values, json_string(words[i]));
+static void complete_argument(struct mcp_call *c)
+{
+    static const char *const words[] = {"paris", "park", "party", NULL}, *const none[] = {NULL};
+
+    complete_from(c, strcmp(mcp_call_completes(c), "arg1") == 0 ? words : none);
 }
 
 static const struct mcp_prompt_argument two_arguments[] = {

@@ -38,14 +38,11 @@ static void by_template(struct mcp_call *c)
     answer_text(c, "application/json", text);
 }
 
-static void complete_id(const char *variable, const char *prefix, json_t *values, void *context)
+static void complete_id(struct mcp_call *c)
 {
-    static const char *const ids[] = {"123", "124", "200"};
+    static const char *const ids[] = {"123", "124", "200", NULL};
 
-    (void)context;
-    for (size_t i = 0; i < 3 && strcmp(variable, "id") == 0; i++)
-        if (str_starts(ids[i], prefix))
-            json_array_append_new(values, json_string(ids[i]));
+    complete_from(c, ids);
 }
 
 const struct mcp_resource resources[] = {

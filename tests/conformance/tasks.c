@@ -16,7 +16,7 @@ static void greet(struct mcp_call *c)
     struct greet_arguments a = {.name = "world"};
 
     mcp_call_decode(c, &a);
-    finish(c, "Hello, %s!", a.name);
+    mcp_call_finish(c, "Hello, %s!", a.name);
 }
 
 /* ---- taking time ---- */
@@ -31,7 +31,7 @@ static void computed(struct mcp_call *c)
     struct compute_arguments a = {.label = "slow_compute"};
 
     mcp_call_decode(c, &a);
-    finish(c, "%s: done after %lld s", a.label, (long long)a.seconds);
+    mcp_call_finish(c, "%s: done after %lld s", a.label, (long long)a.seconds);
 }
 
 static void slow_compute(struct mcp_call *c)
@@ -44,7 +44,7 @@ static void slow_compute(struct mcp_call *c)
         return;
     }
     mcp_call_as_task(c);
-    after(c, a.seconds * 1000, computed);
+    mcp_call_after(c, a.seconds * 1000, computed);
 }
 
 static void fail(struct mcp_call *c)
@@ -55,7 +55,7 @@ static void fail(struct mcp_call *c)
 static void failing_job(struct mcp_call *c)
 {
     mcp_call_as_task(c);
-    after(c, JOB_MS, fail);
+    mcp_call_after(c, JOB_MS, fail);
 }
 
 static void break_down(struct mcp_call *c)
@@ -66,7 +66,7 @@ static void break_down(struct mcp_call *c)
 static void protocol_error_job(struct mcp_call *c)
 {
     mcp_call_as_task(c);
-    after(c, JOB_MS, break_down);
+    mcp_call_after(c, JOB_MS, break_down);
 }
 
 /* ---- asking from the background ---- */
@@ -89,7 +89,7 @@ static void confirm_delete(struct mcp_call *c)
     if (!answer)
         mcp_call_wait_answers(c);
     else
-        finish(c, "%s %s", yes ? "Deleted" : "Kept", a.filename);
+        mcp_call_finish(c, "%s %s", yes ? "Deleted" : "Kept", a.filename);
 }
 
 static void multi_input(struct mcp_call *c)
@@ -102,7 +102,7 @@ static void multi_input(struct mcp_call *c)
     if (!first || !second)
         mcp_call_wait_answers(c);
     else
-        finish(c, "Both values were received");
+        mcp_call_finish(c, "Both values were received");
 }
 
 static void greet_in_task(struct mcp_call *c)
@@ -110,7 +110,7 @@ static void greet_in_task(struct mcp_call *c)
     const json_t *answer = mcp_call_answer(c, "user_name");
     const char   *name = json_string_value(json_object_get(accepted(answer), "name"));
 
-    finish(c, "Hello, %s!", name ? name : "stranger");
+    mcp_call_finish(c, "Hello, %s!", name ? name : "stranger");
 }
 
 /* The question comes before the task: it is answered as any other, and then the task begins. */
@@ -121,7 +121,7 @@ static void tool_with_task(struct mcp_call *c)
         return;
     }
     mcp_call_as_task(c);
-    after(c, JOB_MS, greet_in_task);
+    mcp_call_after(c, JOB_MS, greet_in_task);
 }
 
 /* ---- what is offered ---- */

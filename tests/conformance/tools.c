@@ -1,12 +1,7 @@
 /* Plain tools: each kind of content, errors, progress, logging, changes. A handler collects content
  * and ends with mcp_call_done; one that takes longer returns, and ends the call from the loop. */
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/fd.h"
 #include "fixture.h"
-#include "loop/deadline.h"
 
 const struct field no_arguments[] = {{0}};
 
@@ -15,74 +10,11 @@ const char png_base64[] =
     "0gAAAABJRU5ErkJggg==";
 const char wav_base64[] = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
 
-/* ---- going on later ---- */
-
-struct pause {
-    struct deadline  deadline;
-    struct mcp_call *call;
-    unsigned         n;
-    void (*next)(struct mcp_call *c);
-};
-
-static void pause_over(void *owner)
-{
-    struct pause *p = owner;
-
-    p->next(p->call);
-}
-
-static void pause_free(void *data)
-{
-    struct pause *p = data;
-
-    deadline_done(&p->deadline);
-    free(p);
-}
-
-void after(struct mcp_call *c, int64_t ms, void (*next)(struct mcp_call *c))
-{
-    const struct fixture *f = mcp_call_context(c);
-    struct pause         *p = mcp_call_data(c);
-
-    if (!p) {
-        p = calloc(1, sizeof *p);
-        if (!p)
-            abort();
-        p->call = c;
-        deadline_init(&p->deadline, f->base, pause_over, p);
-        mcp_call_set_data(c, p, pause_free);
-    }
-    p->n++;
-    p->next = next;
-    deadline_set(&p->deadline, ms);
-}
-
-static unsigned pauses(const struct mcp_call *c)
-{
-    const struct pause *p = mcp_call_data(c);
-
-    return p ? p->n : 0;
-}
-
 /* ---- content ---- */
-
-void finish(struct mcp_call *c, const char *fmt, ...)
-{
-    char   *text;
-    va_list ap;
-
-    va_start(ap, fmt);
-    if (vasprintf(&text, fmt, ap) < 0)
-        abort();
-    va_end(ap);
-    mcp_call_text(c, text);
-    free(text);
-    mcp_call_done(c);
-}
 
 static void simple_text(struct mcp_call *c)
 {
-    finish(c, "This is a simple text response for testing.");
+    mcp_call_finish(c, "This is a simple text response for testing.");
 }
 
 static void image_content(struct mcp_call *c)
@@ -130,7 +62,7 @@ static void contact(struct mcp_call *c)
 {
     autofree char *text = json_dumps(mcp_call_arguments(c), JSON_COMPACT | JSON_SORT_KEYS);
 
-    finish(c, "%s", text);
+    mcp_call_finish(c, "%s", text);
 }
 
 /* ---- while it runs ---- */
@@ -138,27 +70,27 @@ static void contact(struct mcp_call *c)
 /* Called four times, as it asks for itself: three reports, then the end. */
 static void with_progress(struct mcp_call *c)
 {
-    unsigned step = pauses(c);
+    unsigned step = mcp_call_turns(c);
 
     if (step == 3) {
-        finish(c, "Tool with progress executed successfully");
+        mcp_call_finish(c, "Tool with progress executed successfully");
         return;
     }
     mcp_call_progress(c, 50 * step, 100, "Another step is done");
-    after(c, 50, with_progress);
+    mcp_call_after(c, 50, with_progress);
 }
 
 static void with_logging(struct mcp_call *c)
 {
     static const char *const lines[] = {"Tool execution started", "Tool processing data",
                                         "Tool execution completed"};
-    unsigned                 step = pauses(c);
+    unsigned                 step = mcp_call_turns(c);
 
     mcp_call_log(c, "info", NULL, lines[step]);
     if (step < 2)
-        after(c, 50, with_logging);
+        mcp_call_after(c, 50, with_logging);
     else
-        finish(c, "Tool with logging executed successfully");
+        mcp_call_finish(c, "Tool with logging executed successfully");
 }
 
 static void logging_once(struct mcp_call *c)
@@ -170,7 +102,7 @@ static void logging_once(struct mcp_call *c)
 static void reconnection(struct mcp_call *c)
 {
     mcp_call_drop_connection(c);
-    after(c, 100, simple_text);
+    mcp_call_after(c, 100, simple_text);
 }
 
 /* ---- changes that others hear of ---- */
@@ -194,8 +126,8 @@ static void prompt_change(struct mcp_call *c)
 
 static void resource_change(struct mcp_call *c)
 {
-    mcp_server_resources_changed(server_of(c));
-    mcp_server_resource_updated(server_of(c), "test://watched-resource");
+    mcp_server_resources_changed(server_of(c), NULL);
+    mcp_server_resource_updated(server_of(c), NULL, "test://watched-resource");
     simple_text(c);
 }
 
@@ -245,7 +177,7 @@ static void in_region(struct mcp_call *c)
     struct region_arguments a = {0};
 
     mcp_call_decode(c, &a);
-    finish(c, "%s", a.region);
+    mcp_call_finish(c, "%s", a.region);
 }
 
 const struct mcp_tool plain_tools[] = {
