@@ -121,14 +121,12 @@ static void ask(struct mcp_call *c)
     name = mcp_call_ask(c, "name", "elicitation/create", json_pack("{s:s}", "message", "name?"));
     if (!name) {
         mcp_call_set_state(c, "first");
-        mcp_call_wait_answers(c);
         return;
     }
     sampled = mcp_call_ask(c, "sample", "sampling/createMessage", json_object());
     roots = mcp_call_ask(c, "roots", "roots/list", json_object());
     if (!sampled || !roots) {
         mcp_call_set_state(c, "second");
-        mcp_call_wait_answers(c);
         return;
     }
     mcp_call_text(c, mcp_call_state(c) ? mcp_call_state(c) : "");
@@ -213,7 +211,7 @@ static void read_resource(struct mcp_call *c)
         mcp_call_not_found(c);
         return;
     }
-    mcp_call_contents(c, json_pack("{s:s, s:s}", "uri", mcp_call_uri(c), "text", id ? id : ""));
+    mcp_call_contents(c, id, id ? id : "");
     mcp_call_done(c);
 }
 
@@ -235,20 +233,18 @@ static void get_prompt(struct mcp_call *c)
 
 static const struct mcp_prompt_argument arguments[] = {
     {"who", "w", true}, {"why", NULL, false}, {0}};
-static const struct mcp_prompt prompt = {"greet",   "Greet",           "g",
-                                         arguments, .get = get_prompt, .complete = complete};
+static const struct mcp_prompt prompts[] = {
+    {"greet", "Greet", "g", arguments, .get = get_prompt, .complete = complete}, {0}};
 
 static const struct mcp_about about = {"fuzz", "Fuzz", "0", "none", "[]"};
 
 struct mcp_server *fixture_new(struct event_base *base)
 {
     server = mcp_server_new(base, &about, base);
-    for (const struct mcp_tool *t = tools; t->name; t++)
-        mcp_server_add_tool(server, t);
-    for (const struct mcp_resource *r = resources; r->name; r++)
-        mcp_server_add_resource(server, r);
+    mcp_server_add_tools(server, tools);
+    mcp_server_add_resources(server, resources);
     mcp_server_list_resources(server, list_resources);
-    mcp_server_add_prompt(server, &prompt);
+    mcp_server_add_prompts(server, prompts);
     return server;
 }
 

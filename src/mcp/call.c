@@ -26,6 +26,8 @@ enum {
 
 static void call_free(struct mcp_call *c)
 {
+    if (c->gone)
+        *c->gone = true;
     if (c->x) {
         c->x->cancel = NULL;
         if (c->x->session)
@@ -37,6 +39,7 @@ static void call_free(struct mcp_call *c)
     deadline_done(&c->patience);
     deadline_done(&c->pause);
     later_done(&c->again);
+    later_done(&c->ask_soon);
     json_t *owned[] = {c->capabilities, c->arguments, c->variables, c->items,
                        c->structured,   c->asks,      c->answers};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
@@ -78,11 +81,25 @@ static void on_patience(void *owner)
     give_up(owner, "the client did not answer in time");
 }
 
+static void ask_client(void *owner);
+
+static void run(struct mcp_call *c, void (*handler)(struct mcp_call *c))
+{
+    bool gone = false;
+
+    c->gone = &gone;
+    handler(c);
+    if (gone)
+        return;
+    c->gone = NULL;
+    ask_client(c);
+}
+
 static void on_pause(void *owner)
 {
     struct mcp_call *c = owner;
 
-    c->after_pause(c);
+    run(c, c->after_pause);
 }
 
 static void call_again(void *owner)
@@ -90,10 +107,11 @@ static void call_again(void *owner)
     struct mcp_call *c = owner;
 
     deadline_clear(&c->patience);
+    c->asked = false;
     if (c->refused)
         mcp_call_fail(c, "the client refused to answer");
     else
-        c->handler(c);
+        run(c, c->handler);
 }
 
 struct mcp_call *call_new(struct mcp_exchange *x, enum call_kind kind,
@@ -118,6 +136,7 @@ struct mcp_call *call_new(struct mcp_exchange *x, enum call_kind kind,
     deadline_init(&c->patience, x->server->base, on_patience, c);
     deadline_init(&c->pause, x->server->base, on_pause, c);
     later_init(&c->again, x->server->base, call_again, c);
+    later_init(&c->ask_soon, x->server->base, ask_client, c);
     x->cancel = on_exchange_cancel;
     x->cancel_data = c;
     return c;
@@ -184,7 +203,7 @@ void call_start(struct mcp_call *c)
     if (responses)
         json_object_update(c->answers, (json_t *)responses);
     deadline_set(&c->deadline, CALL_MS);
-    c->handler(c);
+    run(c, c->handler);
 }
 
 static void deliver(struct mcp_call *c, json_t *result_take)
@@ -420,12 +439,15 @@ const json_t *mcp_call_ask(struct mcp_call *c, const char *key, const char *meth
 {
     const json_t *answer = mcp_call_answer(c, key);
 
-    if (answer)
+    if (answer) {
         json_decref(params_take);
-    else
-        json_object_set_new(c->asks, key,
-                            json_pack("{s:s, s:o}", "method", method, "params", params_take));
-    return answer;
+        return answer;
+    }
+    json_object_set_new(c->asks, key,
+                        json_pack("{s:s, s:o}", "method", method, "params", params_take));
+    if (!c->gone) /* no handler will return: it was asked from the loop */
+        later_ask(&c->ask_soon);
+    return NULL;
 }
 
 void mcp_call_set_state(struct mcp_call *c, const char *state)
@@ -497,7 +519,7 @@ static void on_answer(void *owner, const char *key, const json_t *result)
         later_ask(&c->again);
 }
 
-static void ask_client(struct mcp_call *c)
+static void send_questions(struct mcp_call *c)
 {
     const char *key;
     json_t     *ask;
@@ -509,10 +531,14 @@ static void ask_client(struct mcp_call *c)
     }
 }
 
-void mcp_call_wait_answers(struct mcp_call *c)
+static void ask_client(void *owner)
 {
-    const char *missing = missing_capability(c);
+    struct mcp_call *c = owner;
+    const char      *missing = missing_capability(c);
 
+    if (c->asked || json_object_size(c->asks) == 0)
+        return;
+    c->asked = true;
     if (missing && c->x && request_is_modern(c->x)) {
         struct mcp_exchange *x = c->x;
         call_free(c);
@@ -524,7 +550,7 @@ void mcp_call_wait_answers(struct mcp_call *c)
     } else if (request_is_modern(c->x)) {
         return_to_client(c);
     } else {
-        ask_client(c);
+        send_questions(c);
     }
 }
 
@@ -587,9 +613,29 @@ void mcp_call_message(struct mcp_call *c, const char *role, json_t *block_take)
     json_array_append_new(c->items, json_pack("{s:s, s:o}", "role", role, "content", block_take));
 }
 
-void mcp_call_contents(struct mcp_call *c, json_t *contents_take)
+void mcp_call_message_text(struct mcp_call *c, const char *role, const char *text)
 {
-    json_array_append_new(c->items, contents_take);
+    mcp_call_message(c, role, json_pack("{s:s, s:o}", "type", "text", "text", rpc_text(text)));
+}
+
+static void add_contents(struct mcp_call *c, const char *mime_type, const char *member,
+                         const char *value)
+{
+    json_t *contents = json_pack("{s:s, s:o}", "uri", c->uri, member, rpc_text(value));
+
+    if (mime_type)
+        json_object_set_new(contents, "mimeType", rpc_text(mime_type));
+    json_array_append_new(c->items, contents);
+}
+
+void mcp_call_contents(struct mcp_call *c, const char *mime_type, const char *text)
+{
+    add_contents(c, mime_type, "text", text);
+}
+
+void mcp_call_contents_blob(struct mcp_call *c, const char *mime_type, const char *base64)
+{
+    add_contents(c, mime_type, "blob", base64);
 }
 
 void mcp_call_cache(struct mcp_call *c, int64_t ttl_ms, bool for_all)

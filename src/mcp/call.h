@@ -6,11 +6,12 @@
  * cancels, goes away or its time is up, `on_cancel` is called once, and the call is gone then: the
  * handler stops its work and must not touch it again. Its time is an hour unless it says otherwise.
  *
- * Asking the client back (elicitation, sampling, roots) is written once for all eras: look for the
- * answer, and if it is not there, ask and return. The handler is called again when answers came: in
- * the legacy era after a request to the client on this call's stream, in the modern era by the
- * client's retry, in a task by tasks/update. What must be remembered between rounds goes into the
- * call's state, which travels through the client under a MAC. */
+ * Asking the client back (elicitation, sampling, roots) is written once for all eras: mcp_call_ask
+ * gives the answer, or remembers the question, and then the handler just returns. Questions of one
+ * round go out together. The handler is called again when answers came: in the legacy era after a
+ * request to the client on this call's stream, in the modern era by the client's retry, in a task
+ * by tasks/update. What must be remembered between rounds goes into the call's state, which travels
+ * through the client under a MAC. */
 #pragma once
 
 #include <stdbool.h>
@@ -55,13 +56,11 @@ void mcp_call_log(struct mcp_call *c, const char *level, const char *logger, con
 /* ---- asking back ---- */
 
 const json_t *mcp_call_answer(const struct mcp_call *c, const char *key); /* NULL: not yet */
-/* The answer if it is there; else NULL, and the question is part of this round. */
+/* The answer if it is there; else NULL, and the client is asked once the handler has returned. */
 const json_t *mcp_call_ask(struct mcp_call *c, const char *key, const char *method,
                            json_t *params_take);
-/* After the asks of one round: returns to the client. The handler is called again. */
-void        mcp_call_wait_answers(struct mcp_call *c);
-void        mcp_call_set_state(struct mcp_call *c, const char *state); /* for the next round */
-const char *mcp_call_state(const struct mcp_call *c);                  /* or NULL */
+void          mcp_call_set_state(struct mcp_call *c, const char *state); /* for the next round */
+const char   *mcp_call_state(const struct mcp_call *c);                  /* or NULL */
 
 /* ---- the result (texts need not be UTF-8: what is not becomes U+FFFD) ---- */
 
@@ -73,7 +72,9 @@ void mcp_call_resource_link(struct mcp_call *c, json_t *link_take); /* {uri, nam
 void mcp_call_content(struct mcp_call *c, json_t *block_take);
 void mcp_call_structured(struct mcp_call *c, json_t *object_take);
 void mcp_call_message(struct mcp_call *c, const char *role, json_t *block_take); /* prompts */
-void mcp_call_contents(struct mcp_call *c, json_t *contents_take);               /* resources */
+void mcp_call_message_text(struct mcp_call *c, const char *role, const char *text);
+void mcp_call_contents(struct mcp_call *c, const char *mime_type, const char *text); /* resources */
+void mcp_call_contents_blob(struct mcp_call *c, const char *mime_type, const char *base64);
 /* How long the client may keep it, and whether it is the same for everybody; else not at all. */
 void mcp_call_cache(struct mcp_call *c, int64_t ttl_ms, bool for_all);
 

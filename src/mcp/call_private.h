@@ -33,6 +33,7 @@ struct mcp_call {
 
     char   *state;
     json_t *asks;    /* this round's: key to {method, params} */
+    bool    asked;   /* they are with the client */
     json_t *answers; /* of all rounds */
 
     void *data;
@@ -43,7 +44,8 @@ struct mcp_call {
     struct deadline pause;
     void (*after_pause)(struct mcp_call *c);
     unsigned     turns;
-    struct later again;
+    struct later again, ask_soon;
+    bool        *gone; /* set when it ends while its handler is on the stack */
 };
 
 /* Takes x over. Fill in what its kind has, then start. */

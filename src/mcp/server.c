@@ -22,20 +22,24 @@ static void add(struct offer_table *t, const void *row)
     t->rows[t->n++] = row;
 }
 
-void mcp_server_add_tool(struct mcp_server *s, const struct mcp_tool *tool)
+void mcp_server_add_tools(struct mcp_server *s, const struct mcp_tool *rows)
 {
-    assert(!tool->fields != !tool->input_schema);
-    add(&s->tools, tool);
+    for (; rows->name; rows++) {
+        assert(!rows->fields != !rows->input_schema);
+        add(&s->tools, rows);
+    }
 }
 
-void mcp_server_add_resource(struct mcp_server *s, const struct mcp_resource *resource)
+void mcp_server_add_resources(struct mcp_server *s, const struct mcp_resource *rows)
 {
-    add(&s->resources, resource);
+    for (; rows->name; rows++)
+        add(&s->resources, rows);
 }
 
-void mcp_server_add_prompt(struct mcp_server *s, const struct mcp_prompt *prompt)
+void mcp_server_add_prompts(struct mcp_server *s, const struct mcp_prompt *rows)
 {
-    add(&s->prompts, prompt);
+    for (; rows->name; rows++)
+        add(&s->prompts, rows);
 }
 
 void mcp_server_list_resources(struct mcp_server *s, void (*list)(struct mcp_call *c))

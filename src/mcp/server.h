@@ -38,7 +38,7 @@ struct mcp_tool {
     enum mcp_task_mode task;
     const char        *needs; /* a client capability ("sampling") without which it cannot run */
     /* Called for the call and again after each answer to something it asked (see call.h). Must end
-     * in mcp_call_done, _finish, _fail, _error or _wait_answers, now or later. */
+     * in mcp_call_done, _finish, _fail, _error, now or later. */
     void (*call)(struct mcp_call *c);
 };
 
@@ -68,9 +68,10 @@ struct mcp_server *mcp_server_new(struct event_base *base, const struct mcp_abou
                                   void *context); /* context: for handlers, mcp_call_context */
 void               mcp_server_free(struct mcp_server *s); /* cancels what runs */
 
-void mcp_server_add_tool(struct mcp_server *s, const struct mcp_tool *tool);
-void mcp_server_add_resource(struct mcp_server *s, const struct mcp_resource *resource);
-void mcp_server_add_prompt(struct mcp_server *s, const struct mcp_prompt *prompt);
+/* Tables; the last row has no name. */
+void mcp_server_add_tools(struct mcp_server *s, const struct mcp_tool *rows);
+void mcp_server_add_resources(struct mcp_server *s, const struct mcp_resource *rows);
+void mcp_server_add_prompts(struct mcp_server *s, const struct mcp_prompt *rows);
 /* Resources that come and go, or differ by principal: `list` is called for the pages after those
  * that are registered. A registered template reads them. */
 void mcp_server_list_resources(struct mcp_server *s, void (*list)(struct mcp_call *c));

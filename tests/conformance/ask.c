@@ -54,9 +54,7 @@ static void sampling(struct mcp_call *c)
 
     mcp_call_decode(c, &a);
     answer = mcp_call_ask(c, "question", "sampling/createMessage", question_to_model(a.text));
-    if (!answer)
-        mcp_call_wait_answers(c);
-    else
+    if (answer)
         finish_with_json(c, "LLM response: ", json_object_get(answer, "content"));
 }
 
@@ -64,9 +62,7 @@ static void list_roots(struct mcp_call *c)
 {
     const json_t *answer = mcp_call_ask(c, "client_roots", "roots/list", json_object());
 
-    if (!answer)
-        mcp_call_wait_answers(c);
-    else
+    if (answer)
         finish_with_json(c, "Roots: ", json_object_get(answer, "roots"));
 }
 
@@ -75,9 +71,7 @@ static void elicit(struct mcp_call *c, json_t *form_take)
 {
     const json_t *answer = mcp_call_ask(c, "form", "elicitation/create", form_take);
 
-    if (!answer)
-        mcp_call_wait_answers(c);
-    else
+    if (answer)
         finish_with_json(c, "User response: ", answer);
 }
 
@@ -126,12 +120,10 @@ static void ask_name(struct mcp_call *c)
     const json_t *answer = mcp_call_ask(c, "user_name", "elicitation/create", name_form());
     const char   *name = json_string_value(json_object_get(accepted(answer), "name"));
 
-    if (!answer)
-        mcp_call_wait_answers(c);
-    else if (!name)
-        mcp_call_fail(c, "no name was given");
-    else
+    if (name)
         mcp_call_finish(c, "Hello, %s!", name);
+    else if (answer)
+        mcp_call_fail(c, "no name was given");
 }
 
 /* ---- more than one, and a memory ---- */
@@ -145,12 +137,10 @@ static void request_state(struct mcp_call *c)
     const json_t *answer =
         mcp_call_ask(c, "confirm", "elicitation/create", form("Go on?", yes_or_no));
 
-    if (!answer) {
+    if (answer)
+        mcp_call_finish(c, "%s", mcp_call_state(c) ? mcp_call_state(c) : "no state");
+    else
         mcp_call_set_state(c, "state-ok");
-        mcp_call_wait_answers(c);
-        return;
-    }
-    mcp_call_finish(c, "%s", mcp_call_state(c) ? mcp_call_state(c) : "no state");
 }
 
 static void multiple_inputs(struct mcp_call *c)
@@ -161,12 +151,10 @@ static void multiple_inputs(struct mcp_call *c)
         mcp_call_ask(c, "greeting", "sampling/createMessage", question_to_model("Greet the user"));
     const json_t *roots = mcp_call_ask(c, "client_roots", "roots/list", json_object());
 
-    if (!confirm || !greeting || !roots) {
+    if (confirm && greeting && roots)
+        mcp_call_finish(c, "All inputs were received");
+    else
         mcp_call_set_state(c, "all three");
-        mcp_call_wait_answers(c);
-        return;
-    }
-    mcp_call_finish(c, "All inputs were received");
 }
 
 static void multi_round(struct mcp_call *c)
@@ -176,7 +164,6 @@ static void multi_round(struct mcp_call *c)
     for (size_t i = 0; i < 2; i++)
         if (!mcp_call_ask(c, steps[i], "elicitation/create", form(steps[i], yes_or_no))) {
             mcp_call_set_state(c, steps[i]);
-            mcp_call_wait_answers(c);
             return;
         }
     mcp_call_finish(c, "Both steps are done");
@@ -192,9 +179,7 @@ static void by_capabilities(struct mcp_call *c)
                                question_to_model("Greet the user"));
     if (mcp_call_has_capability(c, "elicitation"))
         waits |= !mcp_call_ask(c, "confirm", "elicitation/create", form("Go on?", yes_or_no));
-    if (waits)
-        mcp_call_wait_answers(c);
-    else
+    if (!waits)
         mcp_call_finish(c, "Everything was asked that could be");
 }
 

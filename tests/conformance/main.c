@@ -72,12 +72,6 @@ static int serve_http(struct program *p, const struct settings *s, struct err *e
     return 0;
 }
 
-static void add_tools(struct mcp_server *s, const struct mcp_tool *rows)
-{
-    for (; rows->name; rows++)
-        mcp_server_add_tool(s, rows);
-}
-
 static int serve(const struct settings *s, struct err *e)
 {
     struct event_base *base = event_base_new();
@@ -87,13 +81,11 @@ static int serve(const struct settings *s, struct err *e)
     int                r = 0;
 
     p.fixture.server = mcp_server_new(base, &about, &p.fixture);
-    add_tools(p.fixture.server, plain_tools);
-    add_tools(p.fixture.server, asking_tools);
-    add_tools(p.fixture.server, task_tools);
-    for (const struct mcp_resource *row = resources; row->name; row++)
-        mcp_server_add_resource(p.fixture.server, row);
-    for (const struct mcp_prompt *row = prompts; row->name; row++)
-        mcp_server_add_prompt(p.fixture.server, row);
+    mcp_server_add_tools(p.fixture.server, plain_tools);
+    mcp_server_add_tools(p.fixture.server, asking_tools);
+    mcp_server_add_tools(p.fixture.server, task_tools);
+    mcp_server_add_resources(p.fixture.server, resources);
+    mcp_server_add_prompts(p.fixture.server, prompts);
     event_add(ends[0], NULL);
     event_add(ends[1], NULL);
 

@@ -5,11 +5,6 @@
 #include "base/str.h"
 #include "fixture.h"
 
-static json_t *text_block(const char *text)
-{
-    return json_pack("{s:s, s:s}", "type", "text", "text", text);
-}
-
 static const char *argument(const struct mcp_call *c, const char *name)
 {
     return json_string_value(json_object_get(mcp_call_arguments(c), name));
@@ -17,7 +12,7 @@ static const char *argument(const struct mcp_call *c, const char *name)
 
 static void simple(struct mcp_call *c)
 {
-    mcp_call_message(c, "user", text_block("This is a simple prompt for testing."));
+    mcp_call_message_text(c, "user", "This is a simple prompt for testing.");
     mcp_call_done(c);
 }
 
@@ -26,7 +21,7 @@ static void with_arguments(struct mcp_call *c)
     autofree char *text = str_format("Prompt with arguments: arg1='%s', arg2='%s'",
                                      argument(c, "arg1"), argument(c, "arg2"));
 
-    mcp_call_message(c, "user", text_block(text));
+    mcp_call_message_text(c, "user", text);
     mcp_call_done(c);
 }
 
@@ -36,7 +31,7 @@ static void with_embedded_resource(struct mcp_call *c)
                      json_pack("{s:s, s:{s:s, s:s, s:s}}", "type", "resource", "resource", "uri",
                                argument(c, "resourceUri"), "mimeType", "text/plain", "text",
                                "Embedded resource content for testing."));
-    mcp_call_message(c, "user", text_block("Please process the embedded resource above."));
+    mcp_call_message_text(c, "user", "Please process the embedded resource above.");
     mcp_call_done(c);
 }
 
@@ -45,7 +40,7 @@ static void with_image(struct mcp_call *c)
     mcp_call_message(
         c, "user",
         json_pack("{s:s, s:s, s:s}", "type", "image", "data", png_base64, "mimeType", "image/png"));
-    mcp_call_message(c, "user", text_block("Please analyze the image above."));
+    mcp_call_message_text(c, "user", "Please analyze the image above.");
     mcp_call_done(c);
 }
 
@@ -56,11 +51,9 @@ static void input_required(struct mcp_call *c)
     const json_t *answer = mcp_call_ask(c, "user_context", "elicitation/create", params);
     const char   *context = json_string_value(json_object_get(accepted(answer), "context"));
 
-    if (!answer) {
-        mcp_call_wait_answers(c);
+    if (!answer)
         return;
-    }
-    mcp_call_message(c, "user", text_block(context ? context : "No context was given."));
+    mcp_call_message_text(c, "user", context ? context : "No context was given.");
     mcp_call_done(c);
 }
 

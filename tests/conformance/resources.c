@@ -7,8 +7,7 @@
 
 static void answer_text(struct mcp_call *c, const char *mime_type, const char *text)
 {
-    mcp_call_contents(c, json_pack("{s:s, s:s, s:s}", "uri", mcp_call_uri(c), "mimeType", mime_type,
-                                   "text", text));
+    mcp_call_contents(c, mime_type, text);
     mcp_call_done(c);
 }
 
@@ -19,8 +18,7 @@ static void static_text(struct mcp_call *c)
 
 static void static_binary(struct mcp_call *c)
 {
-    mcp_call_contents(c, json_pack("{s:s, s:s, s:s}", "uri", mcp_call_uri(c), "mimeType",
-                                   "image/png", "blob", png_base64));
+    mcp_call_contents_blob(c, "image/png", png_base64);
     mcp_call_done(c);
 }
 

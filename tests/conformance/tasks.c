@@ -86,9 +86,7 @@ static void confirm_delete(struct mcp_call *c)
     answer = mcp_call_ask(c, "confirm", "elicitation/create",
                           form(question, JSON({"confirm" : {"type" : "boolean"}})));
     bool yes = json_is_true(json_object_get(accepted(answer), "confirm"));
-    if (!answer)
-        mcp_call_wait_answers(c);
-    else
+    if (answer)
         mcp_call_finish(c, "%s %s", yes ? "Deleted" : "Kept", a.filename);
 }
 
@@ -99,9 +97,7 @@ static void multi_input(struct mcp_call *c)
     mcp_call_as_task(c);
     const json_t *first = mcp_call_ask(c, "first", "elicitation/create", form("First?", value));
     const json_t *second = mcp_call_ask(c, "second", "elicitation/create", form("Second?", value));
-    if (!first || !second)
-        mcp_call_wait_answers(c);
-    else
+    if (first && second)
         mcp_call_finish(c, "Both values were received");
 }
 
@@ -116,10 +112,8 @@ static void greet_in_task(struct mcp_call *c)
 /* The question comes before the task: it is answered as any other, and then the task begins. */
 static void tool_with_task(struct mcp_call *c)
 {
-    if (!mcp_call_ask(c, "user_name", "elicitation/create", name_form())) {
-        mcp_call_wait_answers(c);
+    if (!mcp_call_ask(c, "user_name", "elicitation/create", name_form()))
         return;
-    }
     mcp_call_as_task(c);
     mcp_call_after(c, JOB_MS, greet_in_task);
 }

@@ -58,10 +58,11 @@ static void echo(struct mcp_call *c)
 }
 
 static const struct mcp_about about = {.name = "test", .version = "0"};
-static const struct mcp_tool  hang_tool = {
-     .name = "hang", .description = "h", .input_schema = "{\"type\":\"object\"}", .call = hang};
-static const struct mcp_tool echo_tool = {
-    .name = "echo", .description = "e", .input_schema = "{\"type\":\"object\"}", .call = echo};
+static const struct mcp_tool  tools[] = {
+     {.name = "hang", .description = "h", .input_schema = "{\"type\":\"object\"}", .call = hang},
+     {.name = "echo", .description = "e", .input_schema = "{\"type\":\"object\"}", .call = echo},
+     {0},
+};
 
 static void on_ended(void *owner)
 {
@@ -86,8 +87,7 @@ static int set_up(void **state)
     buf_init(&p->got, 256 << 20);
     p->base = event_base_new();
     p->server = mcp_server_new(p->base, &about, p);
-    mcp_server_add_tool(p->server, &hang_tool);
-    mcp_server_add_tool(p->server, &echo_tool);
+    mcp_server_add_tools(p->server, tools);
     p->stdio = stdio_start(p->server, p->base, in[0], out[1], on_ended, p);
     *state = p;
     return 0;

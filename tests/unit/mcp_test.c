@@ -1,0 +1,687 @@
+/* The protocol without a transport: messages go in as JSON texts, and everything that comes out is
+ * collected. `on_http` decides whether the exchange has headers, as the two transports differ. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "mcp/exchange.h"
+#include "mcp/rpc.h"
+#include "mcp/server.h"
+
+#define NS "io.modelcontextprotocol/"
+#define TASKS "\"extensions\":{\"" NS "tasks\":{}}"
+
+enum { STATIC_ROWS = 130, LISTED_ROWS = 3, VALUES = 150, BIG = 40 << 20 };
+
+static struct event_base *base;
+static struct mcp_server *server;
+static json_t            *out;    /* all messages, in order */
+static json_t            *sent;   /* to sessions: what belongs to no request */
+static int                status; /* of the last finish */
+static int                cancelled;
+static bool               on_http;
+static const char        *principal = "";
+
+/* ---- what is served ---- */
+
+static void on_cancelled(struct mcp_call *c)
+{
+    (void)c;
+    cancelled++;
+}
+
+static json_t *question(const char *mode)
+{
+    return json_pack("{s:s, s:s*}", "message", "?", "mode", mode);
+}
+
+static void hang(struct mcp_call *c)
+{
+    mcp_call_on_cancel(c, on_cancelled);
+}
+
+static void hurry(struct mcp_call *c)
+{
+    mcp_call_on_cancel(c, on_cancelled);
+    mcp_call_set_deadline(c, 30);
+}
+
+static void hurry_and_ask(struct mcp_call *c)
+{
+    if (!mcp_call_answer(c, "q"))
+        hurry(c);
+    mcp_call_ask(c, "q", "elicitation/create", question(NULL)); /* hangs once it is answered */
+}
+
+static void ask_form(struct mcp_call *c)
+{
+    if (mcp_call_ask(c, "q", "elicitation/create", question(NULL)))
+        mcp_call_finish(c, "answered");
+}
+
+static void ask_url(struct mcp_call *c)
+{
+    mcp_call_ask(c, "q", "elicitation/create", question("url"));
+}
+
+static void babble(struct mcp_call *c)
+{
+    mcp_call_progress(c, NAN, 1, "no number");
+    mcp_call_progress(c, INFINITY, 1, "no number");
+    mcp_call_progress(c, 1, NAN, "\xff is not UTF-8");
+    mcp_call_progress(c, 1, 2, "not more than before");
+    mcp_call_log(c, "error", "\xff", "\xff");
+    mcp_call_image(c, "", "image/\xff");
+    mcp_call_done(c);
+}
+
+static void wait_in_task(struct mcp_call *c)
+{
+    mcp_call_as_task(c);
+    hang(c);
+}
+
+static void big_in_task(struct mcp_call *c)
+{
+    autofree char *text = calloc(1, BIG + 1);
+
+    mcp_call_as_task(c);
+    memset(text, 'x', BIG);
+    mcp_call_finish(c, "%s", text);
+}
+
+#define TOOL(symbol, ...)                                                                          \
+    {                                                                                              \
+        .name = #symbol, .description = #symbol, .input_schema = "{\"type\":\"object\"}",          \
+        .call = (symbol), ##__VA_ARGS__                                                            \
+    }
+
+static const struct mcp_tool tools[] = {
+    TOOL(hang),
+    TOOL(hurry),
+    TOOL(hurry_and_ask),
+    TOOL(ask_form, .needs = "elicitation"),
+    TOOL(ask_url),
+    TOOL(babble),
+    TOOL(wait_in_task, .task = MCP_TASK_OPTIONAL),
+    TOOL(big_in_task, .task = MCP_TASK_OPTIONAL),
+    {0},
+};
+
+static void read_row(struct mcp_call *c)
+{
+    mcp_call_contents(c, NULL, "t");
+    mcp_call_cache(c, 7000, true);
+    mcp_call_done(c);
+}
+
+/* One row a page. */
+static void list_rows(struct mcp_call *c)
+{
+    int            i = mcp_call_cursor(c) ? atoi(mcp_call_cursor(c)) : 0;
+    autofree char *uri = str_format("l://%d", i), *next = str_format("%d", i + 1);
+
+    mcp_call_listed(c, json_pack("{s:s, s:s}", "uri", uri, "name", mcp_call_principal(c)));
+    if (i + 1 < LISTED_ROWS)
+        mcp_call_set_next(c, next);
+    mcp_call_after(c, 0, mcp_call_done);
+}
+
+static void complete(struct mcp_call *c)
+{
+    const char *other = json_string_value(json_object_get(mcp_call_arguments(c), "other"));
+
+    for (int i = 0; i < VALUES; i++) {
+        autofree char *value = str_format("%s|%s|%s|%s|%d", mcp_call_completes(c),
+                                          mcp_call_prefix(c), other, mcp_call_principal(c), i);
+        mcp_call_value(c, value);
+    }
+    mcp_call_done(c);
+}
+
+static char                   uris[STATIC_ROWS][16];
+static struct mcp_resource    rows[STATIC_ROWS + 2];
+static const struct mcp_about about = {.name = "test", .version = "0", .list_ttl_ms = 5000};
+
+/* ---- the transport ---- */
+
+static void on_send(void *owner, json_t *message)
+{
+    (void)owner;
+    json_array_append(out, message);
+}
+
+static void on_finish(void *owner, int its_status, json_t *message)
+{
+    (void)owner;
+    status = its_status;
+    if (message)
+        json_array_append(out, message);
+}
+
+static const char *on_header(void *owner, const char *name)
+{
+    const json_t *message = owner, *params = json_object_get(message, "params");
+    const json_t *meta = json_object_get(params, "_meta");
+
+    if (strcmp(name, "MCP-Protocol-Version") == 0)
+        return rpc_string(meta, NS "protocolVersion");
+    if (strcmp(name, "Mcp-Method") == 0)
+        return rpc_string(message, "method");
+    return rpc_string(params, rpc_string(params, "uri") ? "uri" : "name");
+}
+
+static void on_session_send(void *owner, json_t *message)
+{
+    json_array_append_new(sent, json_pack("{s:s, s:O}", "to", owner, "message", message));
+}
+
+static const struct mcp_session_ops session_ops = {.send = on_session_send};
+
+static void start_message(struct mcp_session *session, json_t *message)
+{
+    static const struct mcp_exchange_ops with = {on_send, on_finish, NULL, on_header},
+                                         without = {on_send, on_finish, NULL, NULL};
+    const struct mcp_origin from = {server, session, principal};
+
+    mcp_exchange_start(&from, message, on_http ? &with : &without, message);
+}
+
+/* `messages` keeps what the headers are read from alive. */
+static json_t *messages;
+
+static void send_text(struct mcp_session *session, const char *text)
+{
+    json_t *message = json_loads(text, 0, NULL);
+
+    assert_non_null(message);
+    json_array_append_new(messages, message);
+    start_message(session, message);
+}
+
+static void send_modern(const char *id, const char *method, const char *params,
+                        const char *capabilities)
+{
+    autofree char *text = str_format(
+        "{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"method\":\"%s\",\"params\":{%s%s\"_meta\":{"
+        "\"" NS "protocolVersion\":\"2026-07-28\",\"progressToken\":1,\"" NS
+        "logLevel\":\"info\",\"" NS "clientCapabilities\":{%s}}}}",
+        id, method, params, *params ? "," : "", capabilities);
+
+    send_text(NULL, text);
+}
+
+static void call_modern(const char *tool, const char *capabilities)
+{
+    autofree char *params = str_format("\"name\":\"%s\"", tool);
+
+    send_modern("1", "tools/call", params, capabilities);
+}
+
+static void call_legacy(struct mcp_session *s, int id, const char *tool)
+{
+    autofree char *text = str_format("{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"tools/call\","
+                                     "\"params\":{\"name\":\"%s\"}}",
+                                     id, tool);
+
+    send_text(s, text);
+}
+
+static struct mcp_session *begin_session(const char *who, const char *version,
+                                         const char *capabilities)
+{
+    struct mcp_session *s = mcp_session_new(server, who, &session_ops, (void *)who);
+    autofree char      *text =
+        str_format("{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{"
+                   "\"protocolVersion\":\"%s\",\"capabilities\":{%s}}}",
+                   version, capabilities);
+
+    send_text(s, text);
+    send_text(s, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}");
+    return s;
+}
+
+static const json_t *last(void)
+{
+    assert_true(json_array_size(out) > 0);
+    return json_array_get(out, json_array_size(out) - 1);
+}
+
+static const json_t *last_result(void)
+{
+    const json_t *result = json_object_get(last(), "result");
+
+    assert_non_null(result);
+    return result;
+}
+
+static int last_error(void)
+{
+    return (int)json_integer_value(json_object_get(json_object_get(last(), "error"), "code"));
+}
+
+static const char *last_text(void)
+{
+    return rpc_string(json_array_get(json_object_get(last_result(), "content"), 0), "text");
+}
+
+/* Until so many messages have come. */
+static void wait_for(size_t n)
+{
+    for (int i = 0; i < 5000 && json_array_size(out) < n; i++) {
+        struct timeval ms = {.tv_usec = 1000};
+        event_base_loopexit(base, &ms);
+        event_base_dispatch(base);
+    }
+    assert_int_equal(json_array_size(out), n);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    base = event_base_new();
+    server = mcp_server_new(base, &about, NULL);
+    out = json_array();
+    sent = json_array();
+    messages = json_array();
+    cancelled = 0;
+    on_http = false;
+    principal = "";
+    mcp_server_add_tools(server, tools);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    mcp_server_free(server);
+    event_base_free(base);
+    json_decref(out);
+    json_decref(sent);
+    json_decref(messages);
+    return 0;
+}
+
+/* ---- time ---- */
+
+static void test_deadline_ends_a_call(void **state)
+{
+    (void)state;
+    call_modern("hurry", "");
+    wait_for(1);
+    assert_string_equal(last_text(), "timed out");
+    assert_true(json_is_true(json_object_get(last_result(), "isError")));
+    assert_int_equal(cancelled, 1);
+}
+
+static void test_deadline_goes_on_while_the_client_is_asked(void **state)
+{
+    struct mcp_session *s = begin_session("", "2025-11-25", "\"elicitation\":{}");
+
+    (void)state;
+    call_legacy(s, 1, "hurry_and_ask");
+    wait_for(3); /* initialize, the question, the end */
+    assert_string_equal(last_text(), "timed out");
+    assert_int_equal(cancelled, 1);
+    mcp_session_free(s);
+}
+
+static void test_deadline_goes_on_after_the_answer(void **state)
+{
+    struct mcp_session *s = begin_session("", "2025-11-25", "\"elicitation\":{}");
+    autofree char      *answer = NULL;
+
+    (void)state;
+    call_legacy(s, 1, "hurry_and_ask");
+    answer = str_format("{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"result\":{\"action\":\"accept\"}}",
+                        rpc_string(last(), "id"));
+    send_text(s, answer);
+    wait_for(3);
+    assert_string_equal(last_text(), "timed out");
+    mcp_session_free(s);
+}
+
+/* ---- what the client can do ---- */
+
+static void test_modes_of_elicitation(void **state)
+{
+    (void)state;
+    call_modern("ask_form", "\"elicitation\":{}"); /* no mode is told: forms */
+    assert_string_equal(rpc_string(last_result(), "resultType"), "input_required");
+    call_modern("ask_form", "\"elicitation\":{\"form\":{}}");
+    assert_string_equal(rpc_string(last_result(), "resultType"), "input_required");
+    call_modern("ask_form", "\"elicitation\":{\"url\":{}}");
+    assert_int_equal(last_error(), RPC_MISSING_CAPABILITY);
+    call_modern("ask_url", "\"elicitation\":{\"url\":{}}");
+    assert_string_equal(rpc_string(last_result(), "resultType"), "input_required");
+    call_modern("ask_url", "\"elicitation\":{}");
+    assert_int_equal(last_error(), RPC_MISSING_CAPABILITY);
+    assert_int_equal(status, 400);
+
+    json_t *expected = json_pack("{s:{s:{s:{}}}}", "requiredCapabilities", "elicitation", "url");
+    assert_true(json_equal(json_object_get(json_object_get(last(), "error"), "data"), expected));
+    json_decref(expected);
+}
+
+static void test_a_need_in_the_old_era_is_a_result(void **state)
+{
+    struct mcp_session *s = begin_session("", "2025-11-25", "");
+
+    (void)state;
+    call_legacy(s, 1, "ask_form");
+    assert_true(json_is_true(json_object_get(last_result(), "isError")));
+    assert_non_null(strstr(last_text(), "elicitation"));
+    mcp_session_free(s);
+}
+
+/* ---- ids ---- */
+
+static void test_an_id_in_use_is_refused_without_it(void **state)
+{
+    struct mcp_session *s = begin_session("", "2025-11-25", "");
+
+    (void)state;
+    call_legacy(s, 1, "hang");
+    call_legacy(s, 1, "hang");
+    assert_int_equal(last_error(), RPC_INVALID_REQUEST);
+    assert_null(json_object_get(last(), "id"));
+    assert_int_equal(status, 400);
+    send_text(s, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
+                 "\"params\":{\"requestId\":1}}");
+    assert_int_equal(cancelled, 1);
+    call_legacy(s, 1, "hang"); /* free again */
+    assert_int_equal(cancelled, 1);
+    mcp_session_free(s);
+    assert_int_equal(cancelled, 2);
+}
+
+/* ---- versions ---- */
+
+static void test_the_oldest_revision_is_for_stdio(void **state)
+{
+    struct mcp_session *s = begin_session("", "2024-11-05", "");
+
+    (void)state;
+    assert_string_equal(rpc_string(last_result(), "protocolVersion"), "2024-11-05");
+    mcp_session_free(s);
+    on_http = true;
+    s = begin_session("", "2024-11-05", "");
+    assert_string_equal(rpc_string(last_result(), "protocolVersion"), "2025-11-25");
+    mcp_session_free(s);
+    s = begin_session("", "2025-03-26", "");
+    assert_string_equal(rpc_string(last_result(), "protocolVersion"), "2025-03-26");
+    mcp_session_free(s);
+}
+
+static void test_a_modern_initialize_is_told_the_versions(void **state)
+{
+    (void)state;
+    send_modern("1", "initialize", "", "");
+    assert_int_equal(last_error(), RPC_METHOD_NOT_FOUND);
+    assert_int_equal(status, 404);
+    assert_non_null(strstr(rpc_string(json_object_get(last(), "error"), "message"), "2025-11-25"));
+}
+
+/* ---- nothing malformed leaves ---- */
+
+static void test_numbers_and_texts_that_json_does_not_know(void **state)
+{
+    const json_t *progress, *params;
+
+    (void)state;
+    call_modern("babble", "");
+    wait_for(3); /* one progress, one log, the result */
+    progress = json_object_get(json_array_get(out, 0), "params");
+    assert_true(json_number_value(json_object_get(progress, "progress")) == 1);
+    assert_null(json_object_get(progress, "total"));
+    assert_string_equal(rpc_string(progress, "message"), "\xef\xbf\xbd is not UTF-8");
+    params = json_object_get(json_array_get(out, 1), "params");
+    assert_string_equal(rpc_string(params, "logger"), "\xef\xbf\xbd");
+    assert_string_equal(
+        rpc_string(json_array_get(json_object_get(last_result(), "content"), 0), "mimeType"),
+        "image/\xef\xbf\xbd");
+}
+
+/* ---- lists, completions, caching ---- */
+
+static void add_rows(void)
+{
+    for (int i = 0; i < STATIC_ROWS; i++) {
+        snprintf(uris[i], sizeof uris[i], "s://%d", i);
+        rows[i] = (struct mcp_resource){.uri = uris[i], .name = "static", .read = read_row};
+    }
+    rows[STATIC_ROWS] = (struct mcp_resource){"l://{id}", "family", .complete = complete};
+    mcp_server_add_resources(server, rows);
+}
+
+static void list_page(const char *cursor)
+{
+    autofree char *params = cursor ? str_format("\"cursor\":%s", cursor) : strdup("");
+
+    send_modern("1", "resources/list", params, "");
+}
+
+static void test_pages_of_what_is_registered_and_what_is_made(void **state)
+{
+    autofree char *next = NULL;
+    size_t         seen = 0, pages = 0;
+
+    (void)state;
+    add_rows();
+    mcp_server_list_resources(server, list_rows);
+    principal = "ann";
+    do {
+        list_page(next);
+        wait_for(++pages);
+        seen += json_array_size(json_object_get(last_result(), "resources"));
+        free(next);
+        next = NULL;
+        if (rpc_string(last_result(), "nextCursor"))
+            next = str_format("\"%s\"", rpc_string(last_result(), "nextCursor"));
+    } while (next && pages < 10);
+    assert_int_equal(seen, STATIC_ROWS + LISTED_ROWS);
+    assert_int_equal(pages, 4); /* 100; 30 and one that is made; one; one */
+    assert_string_equal(
+        rpc_string(json_array_get(json_object_get(last_result(), "resources"), 0), "name"), "ann");
+    assert_string_equal(rpc_string(last_result(), "cacheScope"), "private");
+}
+
+static void test_cursors_of_others_are_refused(void **state)
+{
+    static const char *const bad[] = {"\"0\"", "\"x\"",  "\"-1\"", "\"131\"", "\"1x\"",
+                                      "\"\"",  "\":1\"", "7",      "null",    "\" 1\""};
+
+    (void)state;
+    add_rows();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        list_page(bad[i]);
+        assert_int_equal(last_error(), RPC_INVALID_PARAMS);
+    }
+}
+
+static void test_caching(void **state)
+{
+    (void)state;
+    add_rows();
+    send_modern("1", "tools/list", "", "");
+    assert_int_equal(json_integer_value(json_object_get(last_result(), "ttlMs")), 5000);
+    assert_string_equal(rpc_string(last_result(), "cacheScope"), "public");
+    send_modern("1", "resources/read", "\"uri\":\"s://1\"", "");
+    assert_int_equal(json_integer_value(json_object_get(last_result(), "ttlMs")), 7000);
+    send_modern("1", "resources/read", "\"uri\":\"s://1\",\"inputResponses\":{\"a\":{}}", "");
+    assert_int_equal(json_integer_value(json_object_get(last_result(), "ttlMs")), 0);
+    assert_string_equal(rpc_string(last_result(), "cacheScope"), "private");
+}
+
+static void test_completions_are_cut_and_counted(void **state)
+{
+    const json_t *completion;
+
+    (void)state;
+    add_rows();
+    principal = "ann";
+    send_modern("1", "completion/complete",
+                "\"ref\":{\"type\":\"ref/resource\",\"uri\":\"l://{id}\"},"
+                "\"argument\":{\"name\":\"id\",\"value\":\"pre\"},"
+                "\"context\":{\"arguments\":{\"other\":\"chosen\"}}",
+                "");
+    completion = json_object_get(last_result(), "completion");
+    assert_int_equal(json_array_size(json_object_get(completion, "values")), 100);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(completion, "values"), 0)),
+                        "id|pre|chosen|ann|0");
+    assert_int_equal(json_integer_value(json_object_get(completion, "total")), VALUES);
+    assert_true(json_is_true(json_object_get(completion, "hasMore")));
+}
+
+/* ---- principals ---- */
+
+static void test_changes_reach_their_principal_only(void **state)
+{
+    static const char   listen[] = "\"notifications\":{\"resourcesListChanged\":true,"
+                                   "\"resourceSubscriptions\":[\"s://1\"]}";
+    struct mcp_session *ann = begin_session("ann", "2025-11-25", ""),
+                       *bob = begin_session("bob", "2025-11-25", "");
+    size_t before;
+
+    (void)state;
+    add_rows();
+    send_text(ann, "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"resources/subscribe\","
+                   "\"params\":{\"uri\":\"s://1\"}}");
+    send_text(bob, "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"resources/subscribe\","
+                   "\"params\":{\"uri\":\"s://1\"}}");
+    principal = "ann";
+    send_modern("ann", "subscriptions/listen", listen, "");
+    principal = "bob";
+    send_modern("bob", "subscriptions/listen", listen, "");
+    before = json_array_size(out);
+
+    mcp_server_resources_changed(server, "ann");
+    mcp_server_resource_updated(server, "ann", "s://1");
+    assert_int_equal(json_array_size(sent), 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_string_equal(rpc_string(json_array_get(sent, i), "to"), "ann");
+    assert_int_equal(json_array_size(out), before + 2);
+    for (size_t i = before; i < before + 2; i++)
+        assert_string_equal(
+            rpc_string(json_object_get(json_object_get(json_array_get(out, i), "params"), "_meta"),
+                       NS "subscriptionId"),
+            "ann");
+
+    mcp_server_resource_updated(server, NULL, "s://1");
+    assert_int_equal(json_array_size(sent), 4);
+    assert_int_equal(json_array_size(out), before + 4);
+    mcp_session_free(ann);
+    mcp_session_free(bob);
+}
+
+static void test_tasks_are_counted_by_principal(void **state)
+{
+    (void)state;
+    principal = "ann";
+    for (int i = 0; i < 1000; i++) {
+        call_modern("wait_in_task", TASKS);
+        assert_string_equal(rpc_string(last_result(), "resultType"), "task");
+    }
+    call_modern("wait_in_task", TASKS); /* it runs within its request */
+    assert_int_equal(json_array_size(out), 1000);
+    principal = "bob";
+    call_modern("wait_in_task", TASKS);
+    assert_int_equal(json_array_size(out), 1001);
+}
+
+/* Of the task that was made last but `back`. */
+static const char *task_status(size_t back)
+{
+    const json_t  *made = json_array_get(out, json_array_size(out) - 1 - back);
+    autofree char *params =
+        str_format("\"taskId\":\"%s\"", rpc_string(json_object_get(made, "result"), "taskId"));
+
+    send_modern("1", "tasks/get", params, TASKS);
+    return rpc_string(last_result(), "status");
+}
+
+static void test_results_that_find_no_room_are_lost_and_said_so(void **state)
+{
+    (void)state;
+    call_modern("big_in_task", TASKS);
+    assert_string_equal(task_status(0), "completed");
+    call_modern("big_in_task", TASKS);
+    assert_string_equal(task_status(0), "failed");
+    principal = "bob";
+    call_modern("big_in_task", TASKS);
+    assert_string_equal(task_status(0), "completed");
+}
+
+/* ---- stopping ---- */
+
+static void test_listeners_are_told_of_the_end(void **state)
+{
+    (void)state;
+    send_modern("me", "subscriptions/listen", "\"notifications\":{}", "");
+    mcp_server_stop(server);
+    assert_int_equal(json_array_size(out), 3);
+    assert_string_equal(rpc_string(json_array_get(out, 1), "method"), "notifications/cancelled");
+    assert_string_equal(rpc_string(last(), "id"), "me");
+
+    json_array_clear(out);
+    on_http = true;
+    send_modern("me", "subscriptions/listen", "\"notifications\":{}", "");
+    mcp_server_stop(server);
+    assert_int_equal(json_array_size(out), 2); /* the stream closes: no need to say it twice */
+    assert_string_equal(rpc_string(last_result(), "resultType"), "complete");
+}
+
+static void test_subscriptions_have_a_size(void **state)
+{
+    struct mcp_session *s = begin_session("", "2025-11-25", "");
+    int                 taken = 0, id = 1;
+
+    (void)state;
+    add_rows();
+    for (; id < 100; id++) {
+        autofree char *text =
+            str_format("{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":"
+                       "\"resources/subscribe\",\"params\":{\"uri\":\"%05000d\"}}",
+                       id, id);
+        send_text(s, text);
+        taken += last_error() == 0;
+    }
+    assert_int_equal(taken, 52); /* of 5,000 bytes each, in 256 KiB */
+    mcp_session_free(s);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_deadline_ends_a_call),
+        TEST(test_deadline_goes_on_while_the_client_is_asked),
+        TEST(test_deadline_goes_on_after_the_answer),
+        TEST(test_modes_of_elicitation),
+        TEST(test_a_need_in_the_old_era_is_a_result),
+        TEST(test_an_id_in_use_is_refused_without_it),
+        TEST(test_the_oldest_revision_is_for_stdio),
+        TEST(test_a_modern_initialize_is_told_the_versions),
+        TEST(test_numbers_and_texts_that_json_does_not_know),
+        TEST(test_pages_of_what_is_registered_and_what_is_made),
+        TEST(test_cursors_of_others_are_refused),
+        TEST(test_caching),
+        TEST(test_completions_are_cut_and_counted),
+        TEST(test_changes_reach_their_principal_only),
+        TEST(test_tasks_are_counted_by_principal),
+        TEST(test_results_that_find_no_room_are_lost_and_said_so),
+        TEST(test_listeners_are_told_of_the_end),
+        TEST(test_subscriptions_have_a_size),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
