@@ -25,6 +25,8 @@ struct span {
     size_t      size;
 };
 
+static const char blanks[] = " \t\n\r";
+
 static bool is_word(struct span s, const char *word)
 {
     return s.size == strlen(word) && memcmp(s.text, word, s.size) == 0;
@@ -41,19 +43,23 @@ static struct span string_at(const char *at, const char *end)
     return (struct span){at, 0};
 }
 
+static bool is_one_of(char c, const char *set)
+{
+    return c && strchr(set, c);
+}
+
 /* What begins at `at` if it can be an id, blanks before it aside. */
 static json_t *id_at(const char *at, const char *end)
 {
-    static const char blanks[] = " \t\n\r", number[] = "+-.0123456789Ee";
-    struct span       token;
+    struct span token;
 
-    while (at < end && memchr(blanks, *at, strlen(blanks)))
+    while (at < end && is_one_of(*at, blanks))
         at++;
     token = (struct span){at, 0};
     if (at < end && *at == '"')
         token = string_at(at, end);
     else
-        while (at + token.size < end && memchr(number, at[token.size], strlen(number)))
+        while (at + token.size < end && is_one_of(at[token.size], "+-.0123456789Ee"))
             token.size++;
     autojson json_t *id =
         json_loadb(token.text, token.size, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
@@ -88,8 +94,7 @@ static struct outline outline_of(const char *text, size_t size)
     bool           is_object = false;
 
     for (const char *at = text; at < end; at++) {
-        bool is_blank = *at == ' ' || *at == '\t' || *at == '\r' || *at == '\n';
-        if (depth == 0 && !is_blank && ((*at != '{' && *at != '[') || o.is_whole)) {
+        if (depth == 0 && !is_one_of(*at, blanks) && (!is_one_of(*at, "{[") || o.is_whole)) {
             o.is_whole = false; /* neither, or something behind it */
             return o;
         }

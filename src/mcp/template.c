@@ -121,14 +121,13 @@ static size_t value_end(const struct part *variable, const char *uri, size_t i, 
 
 static bool has_dots(const char *path)
 {
-    for (;; path++) {
-        size_t size = strcspn(path, "/");
+    for (const char *slash; path; path = slash ? slash + 1 : NULL) {
+        slash = strchr(path, '/');
+        size_t size = slash ? (size_t)(slash - path) : strlen(path);
         if ((size == 1 || size == 2) && strncmp(path, "..", size) == 0)
             return true;
-        path += size;
-        if (!*path)
-            return false;
     }
+    return false;
 }
 
 /* A JSON string, or NULL when it must not be a value. */
