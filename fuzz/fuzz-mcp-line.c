@@ -67,7 +67,8 @@ static void check_message(const json_t *m)
 
 static void hear_line(const char *line, size_t size)
 {
-    json_t *j = json_loadb(line, size, JSON_REJECT_DUPLICATES, NULL), *m;
+    /* an id may have had \u0000 in it, and comes back as it was */
+    json_t *j = json_loadb(line, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL), *m;
     size_t  i;
 
     assert(j);
