@@ -413,9 +413,9 @@ static void close_listener(struct http_server *h)
 {
     if (!h->listener)
         return;
+    address_unlink(&h->address); /* first: an open socket keeps its inode's number from others */
     evconnlistener_free(h->listener);
     h->listener = NULL;
-    address_unlink(&h->address);
 }
 
 void http_stop(struct http_server *h, int64_t deadline_ms, void (*stopped)(void *owner),
