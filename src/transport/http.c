@@ -40,6 +40,7 @@ struct http_server {
     struct origin_rules    rules;
     char                 **hosts;  /* what rules.hosts points to */
     struct tokens         *tokens; /* NULL: nobody is asked */
+    struct principal       anyone; /* who asks then */
     struct connections     connections;
     struct replies         replies;
     struct http_sessions   sessions;
@@ -59,7 +60,7 @@ struct asked { /* one request on its way through the gates */
     struct connection      *c;
     const struct http_head *head;
     struct reply           *reply;
-    const char             *principal;
+    struct principal       *principal;
 };
 
 /* ---- answers of the transport itself ---- */
@@ -137,7 +138,7 @@ static bool gate_token(struct asked *a)
 {
     const char *token;
 
-    a->principal = "";
+    a->principal = &a->h->anyone;
     if (!a->h->tokens)
         return true;
     token = token_of_header(header(a, "Authorization"));
@@ -172,14 +173,40 @@ static bool is_request(const json_t *message, const char *method)
     return name && json_object_get(message, "id") && (!method || strcmp(name, method) == 0);
 }
 
+/* Of 2024-11-05 there is only stdio here: its HTTP was another. Who asks for it is offered what we
+ * would offer for an unknown one. */
+static const char no_http_version[] = "2024-11-05";
+
+static void offer_newer(json_t *initialize)
+{
+    json_t     *params = json_object_get(initialize, "params");
+    const char *asked = rpc_string(params, "protocolVersion");
+
+    if (asked && strcmp(asked, no_http_version) == 0)
+        json_object_set_new(params, "protocolVersion",
+                            json_string(mcp_revision_newest_legacy()->date));
+}
+
+static bool gate_version(struct asked *a)
+{
+    const char *version = header(a, "MCP-Protocol-Version");
+
+    if (!version || strcmp(version, no_http_version) != 0)
+        return true;
+    refuse(a, 400, RPC_UNSUPPORTED_VERSION, "2024-11-05 is not spoken over HTTP");
+    return false;
+}
+
 static void post_legacy(struct asked *a, json_t *message)
 {
     struct http_session *s;
 
     if (is_request(message, "initialize")) {
+        offer_newer(message);
         s = http_session_new(&a->h->sessions, a->principal);
         if (!s)
-            refuse(a, 503, RPC_INTERNAL_ERROR, "there are too many sessions");
+            refuse(a, a->principal->name[0] ? 429 : 503, RPC_INTERNAL_ERROR,
+                   "there are too many sessions: end one with DELETE");
     } else {
         s = need_session(a);
     }
@@ -188,6 +215,13 @@ static void post_legacy(struct asked *a, json_t *message)
         refuse(a, 429, RPC_INTERNAL_ERROR, "too many requests of this session are open");
     else if (s)
         post_start(&a->h->posts, a->reply, message, s, a->principal);
+}
+
+static bool is_too_much(const struct asked *a, const json_t *message)
+{
+    size_t n = json_is_array(message) ? json_array_size(message) : is_request(message, NULL);
+
+    return n > 0 && a->principal->requests + n > principal_requests_max(a->principal);
 }
 
 static void do_post(struct asked *a)
@@ -202,6 +236,8 @@ static void do_post(struct asked *a)
     } else if (a->h->stopping && (json_is_array(message) || is_request(message, NULL))) {
         connection_set_closes(a->c);
         refuse(a, 503, RPC_INTERNAL_ERROR, "this server is about to stop");
+    } else if (is_too_much(a, message)) {
+        refuse(a, 429, RPC_INTERNAL_ERROR, "too many requests are open: wait for one");
     } else if (mcp_is_modern(message, header(a, "MCP-Protocol-Version"))) {
         post_start(&a->h->posts, a->reply, message, NULL, a->principal);
     } else {
@@ -217,8 +253,9 @@ static void resume(struct asked *a, struct http_session *s, const char *last_id)
 
     if (sse_parse_id(last_id, &number, &seq) == 0)
         stream = http_session_find_stream(s, number);
-    if (!stream) {
-        refuse(a, 400, RPC_INVALID_REQUEST, "the stream of this Last-Event-ID is forgotten");
+    if (!stream || !sse_can_replay(&stream->sse, seq)) {
+        refuse(a, 400, RPC_INVALID_REQUEST,
+               "what came after this Last-Event-ID is forgotten: ask anew");
         return;
     }
     reply_stream(a->reply, &stream->sse, NULL, NULL);
@@ -297,8 +334,8 @@ static bool gate_method(struct asked *a)
 
 static bool on_head(void *owner, struct connection *c)
 {
-    static bool (*const gates[])(struct asked *) = {gate_single, gate_origin, gate_path, gate_token,
-                                                    gate_method};
+    static bool (*const gates[])(struct asked *) = {gate_single, gate_origin, gate_path,
+                                                    gate_token,  gate_method, gate_version};
     struct http_server *h = owner;
     struct asked        a = {.h = h, .c = c, .head = connection_head(c)};
 
@@ -307,7 +344,7 @@ static bool on_head(void *owner, struct connection *c)
         if (!gates[i](&a))
             return false;
     reply_forget(a.reply);
-    connection_set_note(c, (void *)a.principal);
+    connection_set_note(c, a.principal);
     return true;
 }
 
@@ -488,7 +525,7 @@ static struct http_server *server_new(struct mcp_server *s, struct event_base *b
     h->server = s;
     h->hosts = copy_names(o->hosts);
     h->rules.hosts = (const char *const *)h->hosts;
-    h->sessions.server = s;
+    http_sessions_init(&h->sessions, s);
     h->posts =
         (struct posts){.server = s, .sessions = &h->sessions, .emptied = on_quiet, .owner = h};
     connections_init(&h->connections, base, o->request_ms, &connection_ops, h);

@@ -24,7 +24,7 @@ struct posts {
 /* `session`: of the old era (also a fresh one, for initialize, which is freed again if that fails),
  * or NULL. Takes the reply. */
 void post_start(struct posts *all, struct reply *reply, json_t *message,
-                struct http_session *session, const char *principal);
+                struct http_session *session, struct principal *principal);
 
 /* Cancels them; their streams end properly. Those of sessions end with their session. */
 void posts_cancel(struct posts *all);
