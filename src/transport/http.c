@@ -193,7 +193,7 @@ static bool gate_version(struct asked *a)
 
     if (!version || strcmp(version, no_http_version) != 0)
         return true;
-    refuse(a, 400, RPC_UNSUPPORTED_VERSION, "2024-11-05 is not spoken over HTTP");
+    refuse(a, 400, RPC_INVALID_REQUEST, "2024-11-05 is not spoken over HTTP");
     return false;
 }
 
@@ -458,6 +458,8 @@ static void close_listener(struct http_server *h)
 void http_stop(struct http_server *h, int64_t deadline_ms, void (*stopped)(void *owner),
                void *owner)
 {
+    if (h->stopping)
+        return;
     h->stopping = true;
     h->stopped = stopped;
     h->owner = owner;

@@ -38,7 +38,7 @@ const struct connection_counts *http_counts(const struct http_server *h);
 
 /* No new connections; new requests are answered 503; listen streams are ended; the other requests
  * finish, or are cancelled after deadline_ms. Then `stopped`, once, from the top of the loop;
- * http_free is still due, and may be called inside it. */
+ * http_free is still due, and may be called inside it. A second call changes nothing. */
 void http_stop(struct http_server *h, int64_t deadline_ms, void (*stopped)(void *owner),
                void *owner);
 /* Without a stop, too: clients lose their connections. Before mcp_server_free; not inside a handler
