@@ -227,7 +227,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 
 static void queue(struct connection *c, const char *data, size_t size)
 {
-    if (waiting_out(c) == 0 && c->state != LINGERING)
+    if (waiting_out(c) == 0 && c->state == ANSWERING) /* a "100 Continue" buys no time */
         set_due(c, IDLE_MS);
     if (buf_add(&c->out, data, size) < 0) {
         die(c);

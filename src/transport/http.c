@@ -61,6 +61,7 @@ struct asked { /* one request on its way through the gates */
     const struct http_head *head;
     struct reply           *reply;
     struct principal       *principal;
+    size_t                  size; /* of the body */
 };
 
 /* ---- answers of the transport itself ---- */
@@ -214,22 +215,21 @@ static void post_legacy(struct asked *a, json_t *message)
         (json_is_array(message) || is_request(message, NULL)))
         refuse(a, 429, RPC_INTERNAL_ERROR, "too many requests of this session are open");
     else if (s)
-        post_start(&a->h->posts, a->reply, message, s, a->principal);
+        post_start(&a->h->posts, a->reply, message, a->size, s, a->principal);
 }
 
 static bool is_too_much(const struct asked *a, const json_t *message)
 {
     size_t n = json_is_array(message) ? json_array_size(message) : is_request(message, NULL);
 
-    return n > 0 && a->principal->requests + n > principal_requests_max(a->principal);
+    return n > 0 && principal_is_busy(a->principal, n, a->size);
 }
 
 static void do_post(struct asked *a)
 {
-    size_t           size;
-    const char      *text = connection_body(a->c, &size);
+    const char      *text = connection_body(a->c, &a->size);
     struct err       e = {0};
-    autojson json_t *message = json_parse(text, size, &e);
+    autojson json_t *message = json_parse(text, a->size, &e);
 
     if (!message) {
         refuse(a, 400, RPC_PARSE_ERROR, e.msg);
@@ -239,7 +239,7 @@ static void do_post(struct asked *a)
     } else if (is_too_much(a, message)) {
         refuse(a, 429, RPC_INTERNAL_ERROR, "too many requests are open: wait for one");
     } else if (mcp_is_modern(message, header(a, "MCP-Protocol-Version"))) {
-        post_start(&a->h->posts, a->reply, message, NULL, a->principal);
+        post_start(&a->h->posts, a->reply, message, a->size, NULL, a->principal);
     } else {
         post_legacy(a, message);
     }

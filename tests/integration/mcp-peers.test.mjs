@@ -378,6 +378,18 @@ describe('HTTP', { concurrency: 3, timeout: 120_000 }, () => {
     assert.equal((await call(url, 'tools/list', {}, alice)).status, 200);
   });
 
+  test('nor the memory: open requests have a size together', limit, async (t) => {
+    const { url, alice, bob } = await startWithTokens(t);
+    const slow = () => { // 7 MiB that are kept while it runs
+      const r = request(1, 'tools/call', { name: 'slow_compute', arguments: { seconds: 2 }, _meta: { 'example.com/x': 'x'.repeat(7 * MiB) } });
+      return post(url, r.body, { ...r.headers, ...alice.headers }).then((response) => response.status);
+    };
+    const statuses = await Promise.all(Array.from({ length: 12 }, slow));
+    assert.deepEqual(statuses.toSorted(), [...Array(9).fill(200), ...Array(3).fill(429)]);
+    assert.equal((await call(url, 'tools/list', {}, bob)).status, 200);
+    assert.equal((await call(url, 'tools/list', {}, alice)).status, 200);
+  });
+
   test('what ended streams keep is bounded, and the oldest go first', limit, async (t) => {
     const { url, pid } = await startHttp(t);
     const session = await openSession(url);
