@@ -61,7 +61,8 @@ static int add(struct tokens *t, const char *name, const char *token, unsigned l
                        "line %u: a token has at least %d bytes: make one with `openssl rand -hex "
                        "32`",
                        line, TOKEN_MIN);
-    t->rows = realloc(t->rows, (t->n + 1) * sizeof *t->rows);
+    if ((t->n & (t->n - 1)) == 0) /* 0, and the powers of two: then it is full */
+        t->rows = realloc(t->rows, (t->n ? 2 * t->n : 1) * sizeof *t->rows);
     if (!t->rows)
         abort();
     row = &t->rows[t->n++];
