@@ -4,7 +4,6 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { registerHooks } from 'node:module';
 import path from 'node:path';
-import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 
 const top = path.resolve(import.meta.dirname, '../..');
@@ -74,14 +73,16 @@ export async function startHttpAfter(t, commands, ...options) {
 export function startStdio(t, ...options) {
   const child = spawn(program, ['--stdio', ...options], { stdio: ['pipe', 'pipe', 'pipe'] });
   const exited = once(child, 'exit');
-  const lines = createInterface({ input: child.stdout });
   const seen = [];
   let log = '';
   let wake = () => {};
   child.stderr.setEncoding('utf8').on('data', (text) => { log += text; });
   child.stdin.on('error', () => {});
-  lines.on('line', (line) => {
-    seen.push(JSON.parse(line));
+  let rest = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => { // node:readline would split at U+2028 too
+    const lines = (rest + text).split('\n');
+    rest = lines.pop();
+    seen.push(...lines.map((line) => JSON.parse(line)));
     wake();
   });
   const server = {
