@@ -66,12 +66,18 @@ struct asked { /* one request on its way through the gates */
 
 /* ---- answers of the transport itself ---- */
 
+static void refuse_with(struct asked *a, int status, const json_t *message)
+{
+    autofree char *text = json_dumps(message, JSON_COMPACT);
+
+    reply_send(a->reply, status, "application/json", text);
+}
+
 static void refuse(struct asked *a, int status, int code, const char *why)
 {
     autojson json_t *message = rpc_error(NULL, code, why, NULL);
-    autofree char   *text = json_dumps(message, JSON_COMPACT);
 
-    reply_send(a->reply, status, "application/json", text);
+    refuse_with(a, status, message);
 }
 
 static void refuse_method(struct asked *a, const char *allowed)
@@ -88,25 +94,27 @@ static const char *header(const struct asked *a, const char *name)
 /* ---- gates: each answers itself when it does not let the request pass ---- */
 
 /* Given twice, a proxy before us may have read the other one. */
-static const char *const single[] = {"Host",           "Origin",         "Authorization",
-                                     "Content-Length", "Mcp-Session-Id", "MCP-Protocol-Version",
-                                     "Mcp-Method",     "Mcp-Name",       "Last-Event-ID"};
+static const char *const single[] = {"Host", "Origin", "Authorization", "Content-Length",
+                                     "Last-Event-ID"}; /* and all of MCP's own */
+
+static bool is_single(const char *name)
+{
+    for (size_t i = 0; i < sizeof single / sizeof *single; i++)
+        if (strcasecmp(name, single[i]) == 0)
+            return true;
+    return strncasecmp(name, "Mcp-", 4) == 0;
+}
 
 static bool gate_single(struct asked *a)
 {
-    bool seen[sizeof single / sizeof *single] = {0};
-
-    for (size_t k = 0; k < a->head->n; k++)
-        for (size_t i = 0; i < sizeof single / sizeof *single; i++) {
-            if (strcasecmp(a->head->fields[k].name, single[i]) != 0)
-                continue;
-            if (seen[i]) {
-                connection_set_closes(a->c);
-                refuse(a, 400, RPC_INVALID_REQUEST, "a header was given twice");
-                return false;
-            }
-            seen[i] = true;
+    for (size_t i = 0; i < a->head->n; i++) {
+        const struct http_field *f = &a->head->fields[i];
+        if (is_single(f->name) && http_head_find(a->head, f->name) != f->value) {
+            connection_set_closes(a->c);
+            refuse(a, 400, RPC_INVALID_REQUEST, "a header was given twice");
+            return false;
         }
+    }
     return true;
 }
 
@@ -228,11 +236,11 @@ static bool is_too_much(const struct asked *a, const json_t *message)
 static void do_post(struct asked *a)
 {
     const char      *text = connection_body(a->c, &a->size);
-    struct err       e = {0};
-    autojson json_t *message = json_parse(text, a->size, &e);
+    autojson json_t *refusal = NULL;
+    autojson json_t *message = rpc_read(text, a->size, &refusal);
 
     if (!message) {
-        refuse(a, 400, RPC_PARSE_ERROR, e.msg);
+        refuse_with(a, 400, refusal);
     } else if (a->h->stopping && (json_is_array(message) || is_request(message, NULL))) {
         connection_set_closes(a->c);
         refuse(a, 503, RPC_INTERNAL_ERROR, "this server is about to stop");

@@ -253,8 +253,6 @@ static bool is_blocked(const struct stdio *t)
 
 static void take_line(struct stdio *t, const char *line, size_t size)
 {
-    struct err e = {0};
-
     while (size > 0 && (line[size - 1] == '\r' || line[size - 1] == ' '))
         size--;
     if (size == 0)
@@ -263,11 +261,11 @@ static void take_line(struct stdio *t, const char *line, size_t size)
         write_error(t, RPC_INVALID_REQUEST, too_long_text);
         return;
     }
-    autojson json_t *message = json_parse(line, size, &e);
+    autojson json_t *refusal = NULL, *message = rpc_read(line, size, &refusal);
     if (message)
         start(t, message);
     else
-        write_error(t, RPC_PARSE_ERROR, e.msg);
+        write_message(t, refusal);
 }
 
 /* The bytes that were consumed; all that can be, while there is room for answers. */

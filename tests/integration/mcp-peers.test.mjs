@@ -487,6 +487,18 @@ describe('HTTP', { concurrency: 3, timeout: 120_000 }, () => {
     assert.match(await receive(none, /\r\n\r\n/), /^HTTP\/1.1 (400|403) /);
   });
 
+  test('an argument in two headers', limit, async (t) => {
+    const { port } = await startHttp(t);
+    const whole = rawRequest(1, 'tools/call', { name: 'test_x_mcp_header', arguments: { region: 'a' } });
+    for (const [more, status] of [['', 400], ['Mcp-Param-Region: a', 200], ['Mcp-Param-Region: b', 400],
+      ['Mcp-Param-Region: a\r\nmcp-param-region: b', 400], ['Mcp-Param-Region: a\r\nMcp-Param-Region: a', 400],
+      ['Mcp-Param-Region: a\r\nMcp-Param-Other: a', 200]]) {
+      const socket = await connect(t, port);
+      socket.write(whole.replace('Host: 127.0.0.1', `Host: 127.0.0.1${more && '\r\n'}${more}`));
+      assert.match(await receive(socket, /\r\n\r\n/), new RegExp(`^HTTP/1.1 ${status} `), more);
+    }
+  });
+
   test('unknown sessions', limit, async (t) => {
     const { url } = await startHttp(t);
     const session = await openSession(url);
@@ -666,6 +678,10 @@ describe('HTTP', { concurrency: 3, timeout: 120_000 }, () => {
     };
     const texts = badTexts();
     for (const [name, text] of Object.entries(texts)) assert.deepEqual(await codeOf(text), [400, -32700], name);
+    for (const [name, [text, id]] of Object.entries(unfitTexts())) {
+      const [message] = await messages(await post(url, text, session));
+      assert.deepEqual([message.error.code, message.id], [-32600, id], name);
+    }
     for (const text of ['7', '"x"', 'null', '{}', '{"jsonrpc":"1.0","id":1,"method":"ping"}', '{"jsonrpc":"2.0","id":null,"method":"ping"}'])
       assert.deepEqual(await codeOf(text), [400, -32600], text);
     assert.deepEqual(await codeOf('[{"jsonrpc":"2.0","id":1,"method":"ping"}]'), [400, -32600]);
@@ -701,24 +717,33 @@ describe('HTTP', { concurrency: 3, timeout: 120_000 }, () => {
   });
 });
 
-/** What must not be parsed. */
+const ping1 = '{"jsonrpc":"2.0","id":1,"method":"ping"';
+
+/** What is not JSON. */
 function badTexts() {
-  const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"';
   return {
-    'duplicate keys': `${ping},"id":2}`,
-    'duplicate keys inside': `${ping},"params":{"a":{"b":1,"b":2}}}`,
-    'bad UTF-8': Buffer.concat([Buffer.from(`${ping},"params":{"a":"`), Buffer.from([0xc3, 0x28]), Buffer.from('"}}')]),
-    'overlong UTF-8': Buffer.concat([Buffer.from(`${ping},"params":{"a":"`), Buffer.from([0xc0, 0xaf]), Buffer.from('"}}')]),
-    'half a surrogate': `${ping},"params":{"a":"\\ud800"}}`,
+    'bad UTF-8': Buffer.concat([Buffer.from(`${ping1},"params":{"a":"`), Buffer.from([0xc3, 0x28]), Buffer.from('"}}')]),
+    'overlong UTF-8': Buffer.concat([Buffer.from(`${ping1},"params":{"a":"`), Buffer.from([0xc0, 0xaf]), Buffer.from('"}}')]),
+    'half a surrogate': `${ping1},"params":{"a":"\\ud800"}}`,
     'deep lists': '['.repeat(100_000),
     'deep objects': '{"a":'.repeat(100_000),
-    'deep and closed': `${ping},"params":{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`,
-    'a huge integer': `${ping.replace('1', '9'.repeat(40))}}`,
-    'a huge real': `${ping},"params":{"a":1e999}}`,
-    'a number of a million digits': `${ping},"params":{"a":${'9'.repeat(MiB)}}}`,
     'nothing': ' ',
-    'half': ping,
-    'two': `${ping}}${ping}}`,
+    'half': ping1,
+    'two': `${ping1}}${ping1}}`,
+  };
+}
+
+/** What is JSON, and is refused: text and the id of the answer. */
+function unfitTexts() {
+  return {
+    'duplicate ids': [`${ping1},"id":2}`, undefined],
+    'duplicate keys inside': [`${ping1},"params":{"a":{"b":1,"b":2}}}`, 1],
+    'deep and closed': [`${ping1},"params":{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`, 1],
+    'a huge id': [`${ping1.replace('1', '9'.repeat(40))}}`, undefined],
+    'a huge integer': [`${ping1},"params":{"a":${'9'.repeat(40)}}}`, 1],
+    'a huge real': [`${ping1},"params":{"a":1e999}}`, 1],
+    'a number of a million digits': [`${ping1},"params":{"a":${'9'.repeat(MiB)}}}`, 1],
+    'a NUL': [`{"method":"ping","params":{"a":"\\u0000"},"id":"x\\"","jsonrpc":"2.0"}`, 'x"'],
   };
 }
 
@@ -823,13 +848,18 @@ describe('stdio', { concurrency: 3, timeout: 120_000 }, () => {
     await assertFlat(server.pid, before, 64);
   });
 
-  test('bad JSON, each refused without an id', limit, async (t) => {
+  test('bad JSON is refused without an id, JSON that we cannot hold with it', limit, async (t) => {
     const server = startStdio(t);
     for (const [name, text] of Object.entries(badTexts())) {
       if (name === 'nothing') continue; // an empty line is not even wrong
       server.send(Buffer.concat([Buffer.from(text), Buffer.from('\n')]));
       const answer = await server.next((m) => m.error);
       assert.deepEqual([answer.error.code, 'id' in answer], [-32700, false], name);
+    }
+    for (const [name, [text, id]] of Object.entries(unfitTexts())) {
+      server.send(Buffer.from(`${text}\n`));
+      const answer = await server.next((m) => m.error);
+      assert.deepEqual([answer.error.code, answer.id], [-32600, id], name);
     }
     assert.deepEqual((await server.request(ping(1))).result, {});
   });
