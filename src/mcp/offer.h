@@ -47,7 +47,7 @@ json_t *offer_schema(const struct mcp_tool *t); /* of its arguments */
 json_t *offer_about(const struct mcp_server *s, const struct mcp_revision *revision);
 json_t *offer_capabilities(const struct mcp_server *s, const struct mcp_revision *revision);
 
-json_t *offer_versions(void);
+json_t *offer_versions(const struct mcp_exchange *x); /* spoken where it came from */
 
 /* Answers with one page of a table: the rows from the cursor on that `describe` does not answer
  * with NULL. `rest`: makes the pages after the last, or NULL. */

@@ -60,8 +60,7 @@ static bool is_open(int fd)
     return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* A closed standard descriptor would become one of ours: a socket that answers are printed to. */
-static int check_descriptors(const struct serve_options *o, struct err *e)
+int serve_check_descriptors(const struct serve_options *o, struct err *e)
 {
     bool can_talk = is_open(STDIN_FILENO) && is_open(STDOUT_FILENO);
     int  fd;
@@ -77,7 +76,6 @@ static int check_descriptors(const struct serve_options *o, struct err *e)
 static int start(struct serving *v, struct mcp_server *s, const struct serve_options *o,
                  struct err *e)
 {
-    TRY(check_descriptors(o, e));
     if (o->http.address) {
         v->http = http_start(s, v->base, &o->http, e);
         if (!v->http)

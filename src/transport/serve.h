@@ -17,6 +17,10 @@ struct serve_options {
     struct http_options http; /* without an address: none */
 };
 
+/* Before anything else is opened: a standard descriptor that is closed would become one of ours, a
+ * socket that answers are printed to. */
+int serve_check_descriptors(const struct serve_options *o, struct err *e);
+
 /* Blocks. Where HTTP listens is told on stderr. */
 int serve_run(struct mcp_server *s, struct event_base *base, const struct serve_options *o,
               struct err *e);

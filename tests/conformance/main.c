@@ -55,7 +55,7 @@ int main(int argc, char **argv)
         options_print_help(options);
         return 2;
     }
-    if (serve(&o, &e) < 0) {
+    if (serve_check_descriptors(&o, &e) < 0 || serve(&o, &e) < 0) {
         fprintf(stderr, "conformance-server: %s\n", e.msg);
         return 1;
     }
