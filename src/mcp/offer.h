@@ -27,8 +27,8 @@ struct mcp_server {
     struct offer_table      tools, resources, prompts;
     void (*list_resources)(struct mcp_call *c); /* those that come and go, or NULL */
     struct requests requests;                   /* open, and of nobody who has a session */
-    LIST_HEAD(, mcp_session) sessions;
-    LIST_HEAD(, listener) listeners;
+    LIST_HEAD(sessions, mcp_session) sessions;
+    LIST_HEAD(listeners, listener) listeners;
     struct tasks  *tasks;
     struct states *states; /* of requests that wait for answers: MAC key, used ones */
 };
