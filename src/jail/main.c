@@ -184,6 +184,7 @@ static int jail_main(void)
     int                r;
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* whoever started us may ignore it; we wait */
     buf_init(&b, CONTROL_MAX);
     jail_init(&j, CONTROL_FD);
     r = start(&j, &b, &document, &e);

@@ -169,7 +169,8 @@ static int step_enter_cgroup(struct jail *j, struct err *e)
     for (int i = 0; i < n; i++)
         if (write(fds[i], "0", 1) != 1)
             return err_sys(e, "enter cgroup");
-    if (n == 0) /* init counts too */
+    j->is_watched = n == 0;
+    if (j->is_watched) /* init counts too */
         TRY(privilege_limit_processes(j->plan.pids + 1, e));
     return 0; /* step_descriptors closes them */
 }
@@ -276,7 +277,8 @@ static int step_descriptors(struct jail *j, struct err *e)
 
 static int step_filter(struct jail *j, struct err *e)
 {
-    (void)j;
+    if (j->is_watched)
+        TRY(privilege_filter_unseen(e));
     return privilege_filter_calls(e);
 }
 

@@ -16,7 +16,7 @@ static const struct {
     const char *name, *what;
     bool        keeps; /* never optional */
 } table[WALLS] = {
-    [WALL_USER] = {"user-namespace", "root inside is nobody outside", true},
+    [WALL_USER] = {"user-namespace", "root inside has no rights outside", true},
     [WALL_MOUNT] = {"mount-namespace", "mounts of its own", true},
     [WALL_PID] = {"pid-namespace", "sees and signals its own processes only", true},
     [WALL_NETWORK] = {"network-namespace", "a loopback of its own, unless --network host", true},
