@@ -91,6 +91,22 @@ static bool parse_mount(char *line, char **ret_root, char **ret_point, char **re
     return true;
 }
 
+/* Where an ordinary user's groups stand, below each hierarchy, once root made it over to him. */
+static void user_path(char *ret, size_t size, const char *point, uid_t uid)
+{
+    snprintf(ret, size, "%s/jerboa/%u", point, (unsigned)uid);
+}
+
+/* The own cgroup where that may be written, so that limits on it hold; else the user's. */
+static void choose_path(char path[PATH_MAX], const char *point)
+{
+    char users[PATH_MAX];
+
+    user_path(users, sizeof users, point, getuid());
+    if (access(path, W_OK) < 0 && access(users, W_OK) == 0)
+        str_copy(path, PATH_MAX, users);
+}
+
 static int add_hierarchy(const char *root, const char *point, const char *own)
 {
     char path[PATH_MAX];
@@ -100,6 +116,7 @@ static int add_hierarchy(const char *root, const char *point, const char *own)
     if (strncmp(own, root, n) == 0 && (own[n] == '/' || own[n] == '\0'))
         own += n;
     snprintf(path, sizeof path, "%s%s", point, strcmp(own, "/") == 0 ? "" : own);
+    choose_path(path, point);
     for (int i = 0; i < found.n; i++)
         if (strcmp(found.paths[i], path) == 0)
             return i;
@@ -136,11 +153,31 @@ static int find_hierarchies(struct err *e)
     TRY(file_read_text(AT_FDCWD, "/proc/self/cgroup", 1 << 16, &cgroups, e));
     for (int i = 0; i < CONTROLLERS; i++) {
         find_controller((enum controller)i, mounts, cgroups);
-        if (found.of[i] < 0 && controllers[i].required)
-            return err_set(e, ERR_UNAVAILABLE, "no cgroup v1 controller '%s' is mounted",
-                           controllers[i].name);
+        if (found.of[i] < 0 && controllers[i].required) {
+            err_set(e, ERR_UNAVAILABLE, "no cgroup v1 controller '%s' is mounted",
+                    controllers[i].name);
+            e->sys = ENODEV;
+            return -1;
+        }
     }
     return 0;
+}
+
+int cgroup_find(struct err *e)
+{
+    TRY(find_hierarchies(e));
+    for (int i = 0; i < found.n; i++)
+        if (access(found.paths[i], W_OK) < 0)
+            return err_sys(e, "%s", found.paths[i]);
+    return 0;
+}
+
+const char *cgroup_lock_file(void)
+{
+    static char path[PATH_MAX + 16];
+
+    snprintf(path, sizeof path, "%s/cgroup.procs", found.paths[found.of[MEMORY]]);
+    return path;
 }
 
 /* ---- small files ---- */
@@ -473,9 +510,10 @@ void cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_e
 
 static void sweep_slot(unsigned slot)
 {
+    const char    *file = idrange_is_possible(NULL) ? idrange_file : cgroup_lock_file();
     struct idrange lock;
 
-    if (idrange_take_slot(slot, &lock, NULL) < 0)
+    if (idrange_take_slot(slot, &lock, file, NULL) < 0)
         return; /* alive */
     remove_slot(slot);
     idrange_release(&lock);
@@ -497,5 +535,59 @@ int cgroup_sweep(struct err *e)
                 sweep_slot(slot);
         closedir(dir);
     }
+    return 0;
+}
+
+/* ---- making over ---- */
+
+/* The directory, to make groups in; `tasks` and `cgroup.procs`, to come in and to lock. The files
+ * with the limits stay root's, so that what root writes there bounds all that the user starts. */
+static int give(const char *path, uid_t uid, struct err *e)
+{
+    static const char *const files[] = {"", "/tasks", "/cgroup.procs"};
+
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        autofree char *file = str_format("%s%s", path, files[i]);
+        if (chown(file, uid, (gid_t)-1) < 0)
+            return err_sys(e, "%s", file);
+    }
+    return 0;
+}
+
+static int make_over(const char *point, uid_t uid, struct err *e)
+{
+    char path[PATH_MAX], *slash;
+
+    user_path(path, sizeof path, point, uid);
+    slash = strrchr(path, '/');
+    *slash = '\0';
+    if (mkdir(path, 0755) < 0 && errno != EEXIST)
+        return err_sys(e, "make cgroup %s", path);
+    *slash = '/';
+    if (mkdir(path, 0755) < 0 && errno != EEXIST)
+        return err_sys(e, "make cgroup %s", path);
+    return give(path, uid, e);
+}
+
+int cgroup_delegate(uid_t uid, struct err *e)
+{
+    autofree char *mounts = NULL;
+    char          *save = NULL, *root, *point, *options;
+    int            n = 0;
+
+    TRY(file_read_text(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &mounts, e));
+    for (char *line = strtok_r(mounts, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        bool wanted = false;
+        if (!parse_mount(line, &root, &point, &options))
+            continue;
+        for (int i = 0; i < CONTROLLERS; i++)
+            wanted |= list_has(options, controllers[i].name);
+        if (wanted) {
+            TRY(make_over(point, uid, e));
+            n++;
+        }
+    }
+    if (n == 0)
+        return err_set(e, ERR_UNAVAILABLE, "no cgroup v1 controller is mounted");
     return 0;
 }

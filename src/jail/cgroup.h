@@ -1,5 +1,8 @@
 /* cgroup - the limits of a sandbox and the counters of its runs, on cgroup v1.
  *
+ * They stand below the cgroup that the jail itself runs in; for an ordinary user who may not write
+ * there, below <hierarchy>/jerboa/UID, which root makes over to him once (cgroup_delegate).
+ *
  *   <own cgroup>/jerboa-SLOT/init        jerboa-init: neither its limits nor its OOM are the code's
  *   <own cgroup>/jerboa-SLOT/box         memory, cpu, pids limits of all that runs
  *   <own cgroup>/jerboa-SLOT/box/run-N   one a run, command or background server
@@ -10,6 +13,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "pipe/message.h"
@@ -25,6 +29,13 @@ struct cgroup {
 struct cgroup_limits {
     int64_t memory_bytes, init_memory_bytes, cpus_milli, pids;
 };
+
+/* Looks for places where this process may make cgroups; nothing else works before it. */
+int         cgroup_find(struct err *e);
+const char *cgroup_lock_file(void); /* its slots, for an ordinary user: see idrange.h */
+
+/* For root, once a boot: an ordinary user gets a cgroup of his own in each hierarchy. */
+int cgroup_delegate(uid_t uid, struct err *e);
 
 /* Makes the three levels; what a dead sandbox left under the same slot is removed first. */
 int  cgroup_make(unsigned slot, const struct cgroup_limits *limits, struct cgroup *ret,
