@@ -27,10 +27,11 @@
 #include "cli/probe.h"
 #include "cli/verb.h"
 #include "config.h"
+#include "store/capture.h"
 #include "store/runtime.h"
 #include "store/store.h"
 
-enum { ROWS_MAX = 64, FACTS_MAX = 4096 };
+enum { ROWS_MAX = 64, FACTS_MAX = 4096, CAPTURE_MS = 10000 };
 
 static const char image[] = "node:lts-slim";
 
@@ -156,6 +157,21 @@ static void look_for_program(struct report *r, const char *name, bool required)
     put(&row->fix, "make install");
 }
 
+/* The nearest directory that is there already belongs to somebody else. */
+static void set_owner_fix(struct row *row, char *path)
+{
+    char *slash = strrchr(path, '/'); /* of the part: the whole store is meant */
+
+    *slash = '\0';
+    if (access(path, F_OK) == 0) {
+        put(&row->fix, "sudo chown -R %u %s", (unsigned)getuid(), path);
+        return;
+    }
+    while ((slash = strrchr(path, '/')) && slash != path && access(path, F_OK) < 0)
+        *slash = '\0';
+    put(&row->fix, "sudo chown %u %s", (unsigned)getuid(), path);
+}
+
 static void look_at_store(struct report *r)
 {
     char        path[STORE_PATH_MAX] = "";
@@ -172,7 +188,7 @@ static void look_at_store(struct report *r)
         return;
     set_off(row, e.msg);
     if (e.sys == EACCES || e.sys == EPERM)
-        put(&row->fix, "sudo chown -R %u %s", (unsigned)getuid(), path);
+        set_owner_fix(row, path);
     else
         put(&row->fix, "export JERBOA_HOME=/var/tmp/jerboa-%u", (unsigned)getuid());
 }
@@ -274,7 +290,7 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* `told` is the jail's word; what is seen inside is believed before it. */
+/* `told` is the jail's word; where it says on, what is seen inside must agree. */
 static void add_wall(struct report *r, const json_t *told, const char *facts, const char *own)
 {
     bool        keeps = json_is_true(json_object_get(told, "keeps"));
@@ -287,13 +303,32 @@ static void add_wall(struct report *r, const json_t *told, const char *facts, co
         return;
     row->state = ON;
     if (!json_is_true(json_object_get(told, "on"))) {
-        set_off(row, text_of(told, "fix"));
-        if (!row->fix)
-            put(&row->fix, "%s", text_of(told, "fix"));
-        put(&row->why, "%s", text_of(told, "why"));
+        autofree char *sentence = str_format("%s; %s", text_of(told, "why"), text_of(told, "fix"));
+        set_off(row, sentence);
     } else if (inside_shows(row->name, facts, own, &e) < 0) {
         set_off(row, e.msg);
     }
+}
+
+/* What there is to try, when no sandbox came to tell; NULL: the jail does not run at all. */
+static json_t *name_walls(void)
+{
+    autofree char    *jail = program_find("jerboa-jail", NULL);
+    const char *const argv[] = {"jerboa-jail", "walls", NULL};
+    struct capture    list;
+
+    if (!jail || capture_run(jail, argv, CAPTURE_MS, &list, NULL) < 0)
+        return NULL;
+    return json_parse(list.output, strlen(list.output), NULL);
+}
+
+static void add_walls(struct report *r, const json_t *walls, const char *facts, const char *own)
+{
+    const json_t *wall;
+    size_t        i;
+
+    json_array_foreach (walls, i, wall)
+        add_wall(r, wall, facts, own);
 }
 
 /* The first sandbox: whether there is any, and its walls. */
@@ -302,24 +337,23 @@ static bool try_walls(struct report *r)
     const char *const  argv[] = {"/bin/sh", "-c", inside_script, NULL};
     struct native_spec spec = default_spec(r);
     struct row        *row = add(r, "need", "sandbox", "one starts, and a program in it");
+    autojson json_t   *names = NULL;
     struct probe       p;
     struct err         e = {0};
     autobuf struct buf own;
-    bool               works;
 
     row->required = true;
-    buf_init(&own, FACTS_MAX);
-    works = probe_run(&spec, argv, &p, &e) == 0 && inside_own_facts(&own, &e) == 0;
     row->state = ON;
-    if (!works)
+    buf_init(&own, FACTS_MAX);
+    if (probe_run(&spec, argv, &p, &e) < 0 || inside_own_facts(&own, &e) < 0) {
         set_off(row, e.msg);
-    autojson json_t *walls = NULL;
-    const json_t    *wall;
-    size_t           i;
-    json_array_foreach (walls, i, wall)
-        add_wall(r, wall, works ? buf_text(&p.text) : NULL, works ? buf_text(&own) : NULL);
+        names = name_walls();
+        add_walls(r, names, NULL, NULL);
+    } else {
+        add_walls(r, p.walls, buf_text(&p.text), buf_text(&own));
+    }
     probe_done(&p);
-    return works;
+    return row->state == ON;
 }
 
 /* ---- limits ---- */
@@ -348,6 +382,7 @@ static bool was_slowed(const struct run_result *r)
 static const struct trial {
     const char *name, *what, *script, *why;
     int64_t     memory_bytes, disk_bytes, cpus_milli, pids; /* 0: as usual */
+    bool        needs_cgroup;                               /* nothing else bounds it */
     bool (*held)(const struct run_result *r);
 } trials[] = {
     {"memory", "a program that took 64 of 32 MiB was killed",
@@ -357,8 +392,9 @@ static const struct trial {
      "i=0; while [ $i -lt 40 ]; do sleep 9 & i=$((i + 1)); done", "40 of 16 processes were started",
      .pids = 16, .held = was_refused},
     {"cpu", "a program that spun had a tenth of a processor",
-     "timeout -s KILL 0.4 sh -c 'while :; do :; done'; exit 0",
-     "a program had more than a tenth of a processor", .cpus_milli = 100, .held = was_slowed},
+     "timeout 0.4 sh -c 'while :; do :; done'; exit 0",
+     "a program had more than a tenth of a processor", .cpus_milli = 100, .needs_cgroup = true,
+     .held = was_slowed},
     {"disk", "a second MiB was refused", "head -c 2000000 /dev/zero >/tmp/x",
      "a program could write 2 MB of 1 MiB", .disk_bytes = 1 << 20, .held = was_full},
 };
@@ -382,8 +418,10 @@ static void try_limit(struct report *r, const struct trial *t)
     row->state = ON;
     if (probe_run(&spec, argv, &p, &e) < 0)
         set_off(row, e.msg);
-    else if (!t->held(&p.result))
+    else if (!t->held(&p.result) || (t->needs_cgroup && p.result.facts.watched))
         set_off(row, t->why);
+    else if (p.result.facts.watched && t->held == was_killed)
+        put(&row->what, "%s; sampled, for want of a cgroup", t->what);
     if (row->state == OFF && !row->fix && wall && wall->fix)
         put(&row->fix, "%s", wall->fix);
     probe_done(&p);
@@ -419,11 +457,11 @@ static bool engine_works(const struct report *r)
     return true;
 }
 
-static const char *user_name(void)
+static char *user_name(void) /* the caller frees; NULL: has none */
 {
     const struct passwd *user = getpwuid(getuid());
 
-    return user ? user->pw_name : "nobody known";
+    return user ? str_format("%s", user->pw_name) : NULL;
 }
 
 static json_t *row_json(const struct row *row)
@@ -441,42 +479,65 @@ static json_t *row_json(const struct row *row)
     return j;
 }
 
+/* Rows in the order of kinds; within one, as they were tried. */
+static void sort_rows(const struct report *r, const struct row *ret[ROWS_MAX])
+{
+    static const char *const kinds[] = {"need", "wall", "bound", "limit"};
+    size_t                   n = 0;
+
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+        for (size_t i = 0; i < r->n; i++)
+            if (strcmp(r->rows[i].kind, kinds[k]) == 0)
+                ret[n++] = &r->rows[i];
+    assert(n == r->n);
+}
+
 static void print_json(const struct report *r, const struct utsname *os)
 {
-    json_t          *rows = json_array();
-    autojson json_t *j =
-        json_pack("{s:b, s:s, s:{s:i, s:s}, s:s, s:s, s:o}", "works", engine_works(r), "version",
-                  JERBOA_VERSION, "user", "uid", (int)getuid(), "name", user_name(), "kernel",
-                  os->release, "machine", os->machine, "checks", rows);
+    const struct row *sorted[ROWS_MAX];
+    autofree char    *name = user_name();
+    json_t           *rows = json_array();
+    autojson json_t  *j =
+        json_pack("{s:b, s:s, s:{s:i, s:s?}, s:s, s:s, s:o}", "works", engine_works(r), "version",
+                  JERBOA_VERSION, "user", "uid", (int)getuid(), "name", name, "kernel", os->release,
+                  "machine", os->machine, "checks", rows);
 
     if (!j)
         abort();
+    sort_rows(r, sorted);
     for (size_t i = 0; i < r->n; i++)
-        json_array_append_new(rows, row_json(&r->rows[i]));
+        json_array_append_new(rows, row_json(sorted[i]));
     json_dumpf(j, stdout, JSON_INDENT(2));
     putchar('\n');
 }
 
+static void print_row(const struct row *row)
+{
+    enum { INDENT = 35 };
+
+    printf("%-7s  %-5s  %-17s  %s\n", state_names[row->state], row->kind, row->name,
+           row->why ? row->why : row->what);
+    if (row->fix)
+        printf("%*sfix: %s\n", INDENT, "", row->fix);
+}
+
 static void print_table(const struct report *r, const struct utsname *os)
 {
-    int missing = 0;
+    const struct row *sorted[ROWS_MAX];
+    autofree char    *name = user_name();
+    int               off = 0;
 
-    printf("jerboa %s as %s (uid %u) on Linux %s %s\n\n", JERBOA_VERSION, user_name(),
-           (unsigned)getuid(), os->release, os->machine);
+    printf("jerboa %s as %s%suid %u on Linux %s %s\n\n", JERBOA_VERSION, name ? name : "",
+           name ? ", " : "", (unsigned)getuid(), os->release, os->machine);
+    sort_rows(r, sorted);
     for (size_t i = 0; i < r->n; i++) {
-        const struct row *row = &r->rows[i];
-        printf("%-7s  %-5s  %-17s  %s\n", state_names[row->state], row->kind, row->name,
-               row->why ? row->why : row->what);
-        if (row->fix)
-            printf("%33s  fix: %s\n", "", row->fix);
-        missing += row->state == OFF;
+        print_row(sorted[i]);
+        off += sorted[i]->state == OFF;
     }
-    if (!engine_works(r))
-        printf("\nThe native engine does not work.\n");
-    else if (missing == 0)
-        printf("\nThe native engine works.\n");
-    else
-        printf("\nThe native engine works; %d %s off.\n", missing, missing == 1 ? "row is" : "are");
+    printf("\nThe native engine %s", engine_works(r) ? "works" : "does not work");
+    if (engine_works(r) && off > 0)
+        printf("; %d of the above %s off", off, off == 1 ? "is" : "are");
+    printf(".\n");
 }
 
 static int doctor_main(int argc, char **argv)

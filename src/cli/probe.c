@@ -54,6 +54,13 @@ static void on_sandbox_done(void *owner, const struct err *e)
     later_ask(&s->later);
 }
 
+static void on_walls(void *owner, const json_t *list)
+{
+    struct session *s = owner;
+
+    s->probe->walls = json_incref((json_t *)list);
+}
+
 static void step(void *owner)
 {
     struct session *s = owner;
@@ -63,7 +70,7 @@ static void step(void *owner)
 }
 
 static const struct run_ops     run_ops = {on_output, on_stdin_room, on_run_done};
-static const struct sandbox_ops sandbox_ops = {on_sandbox_done};
+static const struct sandbox_ops sandbox_ops = {on_sandbox_done, on_walls};
 
 static int run(struct session *s, const json_t *plan, const struct run_spec *spec, struct err *e)
 {
@@ -106,4 +113,5 @@ int probe_run(const struct native_spec *spec, const char *const *argv, struct pr
 void probe_done(struct probe *p)
 {
     buf_done(&p->text);
+    json_decref(p->walls);
 }

@@ -4,12 +4,14 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "engine/native.h"
 #include "sandbox/run.h"
 
 struct probe {
     struct run_result result;
-    struct buf        text; /* standard output, of which the rest is dropped; then a NUL */
+    json_t           *walls; /* as the jail told them: see sandbox_ops; or NULL */
+    struct buf        text;  /* standard output, of which the rest is dropped; then a NUL */
 };
 
 /* Blocks until the sandbox is gone. -1 and one sentence: no sandbox, or the command did not start.

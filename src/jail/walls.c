@@ -98,8 +98,10 @@ static const struct cause {
     {WALL_MOUNT, EPERM, NULL, 0,
      "the kernel refuses mounts here: in a container, uncover its /proc (docker: --security-opt "
      "systempaths=unconfined)"},
-    {WALL_LIMITS, EROFS, NULL, 0, "as root: mount -o remount,rw that cgroup file system"},
+    {WALL_LIMITS, EROFS, NULL, 0,
+     "as root: findmnt -nrt cgroup,cgroup2 -o TARGET | xargs -n1 mount -o remount,bind,rw"},
     {WALL_LIMITS, ENODEV, NULL, 0, "mount the cgroup controllers memory, cpu and pids"},
+    {WALL_UID_RANGE, 0, NULL, 0, "as root: jerboa run FILE"},
     {WALL_LANDLOCK, 0, NULL, 0, "use Linux 5.19 or newer with Landlock among its security modules"},
     {WALL_NONE, ENOSYS, NULL, 0,
      "sandboxes need Linux 5.12 or newer, and no filter that hides its system calls"},
