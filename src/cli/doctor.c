@@ -327,8 +327,9 @@ static void add_walls(struct report *r, const json_t *walls, const char *facts, 
     const json_t *wall;
     size_t        i;
 
-    json_array_foreach (walls, i, wall)
+    json_array_foreach (walls, i, wall) {
         add_wall(r, wall, facts, own);
+    }
 }
 
 /* The first sandbox: whether there is any, and its walls. */
