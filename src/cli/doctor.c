@@ -129,16 +129,23 @@ static const char *sudo(void)
 /* The jail's sentences end in what to do: `…; as root: COMMAND`. */
 static void set_off(struct row *row, const char *sentence)
 {
-    static const char mark[] = "as root: ";
-    const char       *command = strstr(sentence, mark);
-    size_t            n = command ? (size_t)(command - sentence) : strlen(sentence);
+    const struct {
+        const char *words, *prefix;
+    } marks[] = {{"as root: ", sudo()}, {"start it with: ", ""}};
+    size_t n = strlen(sentence);
 
+    row->state = OFF;
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        const char *mark = strstr(sentence, marks[i].words);
+        if (!mark)
+            continue;
+        put(&row->fix, "%s%s", marks[i].prefix, mark + strlen(marks[i].words));
+        n = (size_t)(mark - sentence);
+        break;
+    }
     while (n > 0 && strchr(" :;", sentence[n - 1]))
         n--;
-    row->state = OFF;
     put(&row->why, "%.*s", (int)n, sentence);
-    if (command)
-        put(&row->fix, "%s%s", sudo(), command + strlen(mark));
 }
 
 /* ---- needs that are seen from here ---- */

@@ -99,7 +99,7 @@ static const struct cause {
      "the kernel refuses mounts here: in a container, uncover its /proc (docker: --security-opt "
      "systempaths=unconfined)"},
     {WALL_LIMITS, EROFS, NULL, 0,
-     "as root: findmnt -nrt cgroup,cgroup2 -o TARGET | xargs -n1 mount -o remount,bind,rw"},
+     "as root: findmnt -nro TARGET -t cgroup,cgroup2 | xargs -n1 mount -o remount,bind,rw"},
     {WALL_LIMITS, ENODEV, NULL, 0, "mount the cgroup controllers memory, cpu and pids"},
     {WALL_UID_RANGE, 0, NULL, 0, "as root: jerboa run FILE"},
     {WALL_LANDLOCK, 0, NULL, 0, "use Linux 5.19 or newer with Landlock among its security modules"},
@@ -160,13 +160,22 @@ json_t *walls_json(const struct walls *w)
     return list;
 }
 
+/* The command must be whole, and of the reason its end. */
+static int refuse(enum wall wall, const struct wall_gap *gap, struct err *e)
+{
+    enum { TOGETHER = 165 }; /* what the rest of the sentence leaves */
+    size_t      fix = strlen(gap->fix), why = strlen(gap->why);
+    size_t      room = fix < TOGETHER ? TOGETHER - fix : 0;
+    const char *cut = why > room ? "..." : "", *tail = gap->why + (why > room ? why - room : 0);
+
+    return err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s%s%s%s",
+                   table[wall].name, cut, tail, fix ? ": " : "", gap->fix);
+}
+
 int walls_check(const struct walls *w, struct err *e)
 {
-    for (int i = WALL_NONE + 1; i < WALLS; i++) {
-        const struct wall_gap *gap = &w->gaps[i];
-        if (gap->missing)
-            return err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %.110s%s%s",
-                           table[i].name, gap->why, gap->fix[0] ? ": " : "", gap->fix);
-    }
+    for (int i = WALL_NONE + 1; i < WALLS; i++)
+        if (w->gaps[i].missing)
+            return refuse((enum wall)i, &w->gaps[i], e);
     return 0;
 }

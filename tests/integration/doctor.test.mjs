@@ -4,9 +4,8 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { assertGone, build, copyPrograms, limit, start, tempDir } from './jerboa.mjs';
+import { assertGone, build, copyPrograms, isRoot, limit, start, tempDir } from './jerboa.mjs';
 
-const isRoot = process.getuid() === 0;
 const onlyRoot = { ...limit, skip: !isRoot && 'needs root' };
 const user = { uid: 54321, gid: 54321 }; // owns nothing, is in no group
 const keeping = ['user-namespace', 'mount-namespace', 'pid-namespace', 'network-namespace', 'ipc-namespace', 'uts-namespace', 'cgroup-namespace',
