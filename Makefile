@@ -53,7 +53,7 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 $(STAMP): packages.txt
-	@tools/packages packages.txt $(SUDO)
+	@tools/packages $(SUDO)
 	@touch $@
 
 $(BUILD)/build.ninja: | $(STAMP)
