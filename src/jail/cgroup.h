@@ -1,12 +1,12 @@
-/* cgroup - the limits of a sandbox and the counters of its runs, on cgroup v1.
+/* cgroup - the limits of a sandbox and the counters of its runs.
  *
- *   <own cgroup>/jerboa-SLOT/init        jerboa-init: neither its limits nor its OOM are the code's
- *   <own cgroup>/jerboa-SLOT/box         memory, cpu, pids limits of all that runs
- *   <own cgroup>/jerboa-SLOT/box/run-N   one a run, command or background server
+ *   <place>/jerboa-SLOT/init        jerboa-init: neither its limits nor its OOM are the code's
+ *   <place>/jerboa-SLOT/box         memory, cpu, pids limits of all that runs
+ *   <place>/jerboa-SLOT/box/run-N   one a run, command or background server
  *
- * Entering is always done by the process itself, by writing "0" to a `tasks` file that the jail
- * opened: the kernel checks the opener's rights, and moving oneself costs 0.1 ms where moving
- * another costs 5 to 27 (it waits for an RCU grace period). */
+ * The place is the jail's own cgroup on v1, and as near to it as can be on v2 (cgroup_v2.c tells).
+ * Entering is always done by the process itself, by writing "0" to a file that the jail opened: the
+ * kernel checks the opener's rights, and moving oneself is never dearer than moving another. */
 #pragma once
 
 #include <stdint.h>
@@ -25,6 +25,10 @@ struct cgroup {
 struct cgroup_limits {
     int64_t memory_bytes, init_memory_bytes, cpus_milli, pids;
 };
+
+/* Finds the place, from the texts of /proc/self/mountinfo and /proc/self/cgroup. The others do it
+ * by themselves, once; a second call counts from then on. */
+int cgroup_find(const char *mounts, const char *own, struct err *e);
 
 /* Makes the three levels; what a dead sandbox left under the same slot is removed first. */
 int  cgroup_make(unsigned slot, const struct cgroup_limits *limits, struct cgroup *ret,
