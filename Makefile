@@ -28,6 +28,10 @@ test-full: $(ASAN)/build.ninja ## sanitizers, linters, fuzzers with coverage
 	@tools/lint
 	@tools/fuzz 10
 
+guest: all ## cgroup v2 in an emulated Debian with systemd, as root and as a user: some minutes
+	@PACKAGES=tests/guest/packages.txt tools/packages $(SUDO)
+	@$(SUDO) tools/guest $(BUILD)
+
 bench: all ## figures, as ratios within one run
 	@bench/run $(BUILD)
 
@@ -60,4 +64,4 @@ $(ASAN)/build.ninja: | $(STAMP)
 	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
 	@mv $(ASAN).log $(ASAN)/setup.log
 
-.PHONY: all run test conformance test-full bench fuzz format install clean help
+.PHONY: all run test conformance test-full guest bench fuzz format install clean help
