@@ -22,7 +22,7 @@ static struct cgroup_place found; /* the same for all sandboxes of a process; fi
 
 /* ---- where the groups are ---- */
 
-int cgroup_find(const char *mounts, const char *own, struct err *e)
+int cgroup_find_in(const char *mounts, const char *own, struct err *e)
 {
     struct cgroup_place place;
 
@@ -34,7 +34,7 @@ int cgroup_find(const char *mounts, const char *own, struct err *e)
     return 0;
 }
 
-static int find_once(struct err *e)
+int cgroup_find(struct err *e)
 {
     autofree char *mounts = NULL, *own = NULL;
 
@@ -42,7 +42,7 @@ static int find_once(struct err *e)
         return 0;
     TRY(file_read_text(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &mounts, e));
     TRY(file_read_text(AT_FDCWD, "/proc/self/cgroup", 1 << 16, &own, e));
-    return cgroup_find(mounts, own, e);
+    return cgroup_find_in(mounts, own, e);
 }
 
 /* ---- limits ---- */
@@ -223,7 +223,7 @@ int cgroup_make(unsigned slot, const struct cgroup_limits *limits, struct cgroup
 {
     struct cgroup c = {.slot = slot};
 
-    TRY(find_once(e));
+    TRY(cgroup_find(e));
     if (slot_is_used(slot)) /* the slot is ours: its last owner was killed */
         remove_slot(slot);
     for (; c.n < found.n; c.n++) {
@@ -346,7 +346,7 @@ static void sweep_slot(unsigned slot)
 
 int cgroup_sweep(struct err *e)
 {
-    TRY(find_once(e));
+    TRY(cgroup_find(e));
     for (int i = 0; i < found.n; i++) {
         int            fd = open_parent(i, e);
         DIR           *dir = fd < 0 ? NULL : fdopendir(fd);

@@ -26,9 +26,10 @@ struct cgroup_limits {
     int64_t memory_bytes, init_memory_bytes, cpus_milli, pids;
 };
 
-/* Finds the place, from the texts of /proc/self/mountinfo and /proc/self/cgroup. The others do it
- * by themselves, once; a second call counts from then on. */
-int cgroup_find(const char *mounts, const char *own, struct err *e);
+/* Finds the place, or tells why there is none; nothing else works before it. */
+int cgroup_find(struct err *e);
+int cgroup_find_in(const char *mounts, const char *own,
+                   struct err *e); /* the texts of /proc/self/mountinfo and /proc/self/cgroup */
 
 /* Makes the three levels; what a dead sandbox left under the same slot is removed first. */
 int  cgroup_make(unsigned slot, const struct cgroup_limits *limits, struct cgroup *ret,

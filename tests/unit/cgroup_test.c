@@ -213,7 +213,7 @@ static int find_v1(const char *own, struct err *e)
     snprintf(cgroups, sizeof cgroups,
              "5:freezer:/\n4:pids:/docker/abc%s\n3:cpu,cpuacct:%s\n2:memory:%s\n0::/elsewhere\n",
              own, own, own);
-    return cgroup_find(mounts, cgroups, e);
+    return cgroup_find_in(mounts, cgroups, e);
 }
 
 static int find_v2(const char *own, struct err *e)
@@ -225,7 +225,7 @@ static int find_v2(const char *own, struct err *e)
              "30 21 0:26 / %s rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n",
              root);
     snprintf(cgroups, sizeof cgroups, "0::%s\n", own);
-    return cgroup_find(mounts, cgroups, e);
+    return cgroup_find_in(mounts, cgroups, e);
 }
 
 static const struct cgroup_limits limits = {
@@ -487,7 +487,7 @@ static void test_place_container(void **state)
     (void)state;
     group("own");
     snprintf(mounts, sizeof mounts, "30 21 0:26 /docker/abc %s rw - cgroup2 cgroup2 rw\n", root);
-    assert_int_equal(cgroup_find(mounts, "0::/docker/abc/own\n", NULL), 0);
+    assert_int_equal(cgroup_find_in(mounts, "0::/docker/abc/own\n", NULL), 0);
     struct cgroup c = make_in("own");
     cgroup_remove(&c);
 }
@@ -497,7 +497,7 @@ static void test_place_none(void **state)
     struct err e = {0};
 
     (void)state;
-    assert_int_equal(cgroup_find("", "0::/\n", &e), -1);
+    assert_int_equal(cgroup_find_in("", "0::/\n", &e), -1);
     assert_string_equal(e.msg, "no cgroup v2 hierarchy is mounted");
 
     put("cgroup.controllers", "cpu memory\n");
