@@ -125,7 +125,7 @@ static int error(struct buf *b, const char *text)
 static int group_ended(struct buf *b, const char *text)
 {
     (void)text;
-    return message_pack_group_ended(b, &(struct message_group_ended){1, 2, 3, 4});
+    return message_pack_group_ended(b, &(struct message_group_ended){1, 2, 3, 4, false});
 }
 
 static int hello(struct buf *b, const char *text)

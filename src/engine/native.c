@@ -267,8 +267,8 @@ json_t *native_plan(const struct native_spec *spec, struct err *e)
     add_disk(entries, spec);
     add_user_dirs(entries, spec);
     add_rows(entries, masks);
-    plan = json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT, "hostNetwork",
-                     spec->network == NATIVE_NETWORK_HOST, "memoryBytes",
+    plan = json_pack("{s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT, "hostNetwork",
+                     spec->network == NATIVE_NETWORK_HOST, "strict", spec->strict, "memoryBytes",
                      (json_int_t)spec->memory_bytes, "initMemoryBytes", init_memory, "cpusMilli",
                      (json_int_t)spec->cpus_milli, "pids", (json_int_t)spec->pids, "fds",
                      (json_int_t)spec->fds, "entries", entries);

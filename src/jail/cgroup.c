@@ -19,17 +19,24 @@
 #include "jail/idrange.h"
 
 static struct cgroup_place found; /* the same for all sandboxes of a process; filled once */
+static bool                is_v2;
 
 /* ---- where the groups are ---- */
 
 int cgroup_find_in(const char *mounts, const char *own, struct err *e)
 {
     struct cgroup_place place;
+    struct err          why = {0};
 
-    /* Where v1 has the controllers, v2 has none of them; a machine with some on each is none that
-     * we know. What is said when both fail is about v2: that is what people have. */
-    if (cgroup_v1.find(mounts, own, &place, NULL) < 0)
+    /* Where v1 has the controllers, v2 has none of them. */
+    is_v2 = cgroup_v1.find(mounts, own, &place, &why) < 0 && why.sys == ENODEV;
+    if (is_v2) {
         TRY(cgroup_v2.find(mounts, own, &place, e));
+    } else if (why.kind) {
+        if (e)
+            *e = why;
+        return -1;
+    }
     found = place;
     return 0;
 }
@@ -43,6 +50,27 @@ int cgroup_find(struct err *e)
     TRY(file_read_text(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &mounts, e));
     TRY(file_read_text(AT_FDCWD, "/proc/self/cgroup", 1 << 16, &own, e));
     return cgroup_find_in(mounts, own, e);
+}
+
+bool cgroup_is_v2(void)
+{
+    return is_v2;
+}
+
+const char *cgroup_lock_file(void)
+{
+    static char path[PATH_MAX + 16];
+
+    snprintf(path, sizeof path, "%s/cgroup.procs", found.paths[found.of[CGROUP_MEMORY]]);
+    return path;
+}
+
+int cgroup_delegate(uid_t uid, struct err *e)
+{
+    autofree char *mounts = NULL;
+
+    TRY(file_read_text(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &mounts, e));
+    return cgroup_v1_delegate(mounts, uid, e);
 }
 
 /* ---- limits ---- */
@@ -336,9 +364,10 @@ void cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_e
 
 static void sweep_slot(unsigned slot)
 {
+    const char    *file = idrange_is_possible(NULL) ? idrange_file : cgroup_lock_file();
     struct idrange lock;
 
-    if (idrange_take_slot(slot, &lock, NULL) < 0)
+    if (idrange_take_slot(slot, &lock, file, NULL) < 0)
         return; /* alive */
     remove_slot(slot);
     idrange_release(&lock);

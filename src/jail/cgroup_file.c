@@ -1,5 +1,6 @@
 #include "jail/cgroup_file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,14 @@ int cgroup_file_get(int dir, const char *name, const char *word, uint64_t *ret)
         return -1;
     *ret = strtoull(word ? p + strlen(word) : p, NULL, 10);
     return 0;
+}
+
+int cgroup_file_no_controller(struct err *e, const char *controller, const char *where)
+{
+    err_set(e, ERR_UNAVAILABLE, "%.120s has the cgroup controller '%s'", where, controller);
+    if (e)
+        e->sys = ENODEV;
+    return -1;
 }
 
 bool cgroup_file_has_word(const char *text, const char *word, const char *between)

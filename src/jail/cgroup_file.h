@@ -14,6 +14,9 @@ int cgroup_file_put(int dir, const char *name, const char *text, struct err *e);
  * -1: no such file, or no such word. */
 int cgroup_file_get(int dir, const char *name, const char *word, uint64_t *ret);
 
+/* The machine lacks a controller, as far as `where` goes: ENODEV. */
+int cgroup_file_no_controller(struct err *e, const char *controller, const char *where);
+
 /* Whether a text of words, separated by any of `between`, has this one. */
 bool cgroup_file_has_word(const char *text, const char *word, const char *between);
 

@@ -106,7 +106,9 @@ static int make_room(int dir, struct err *e)
     const char *lacking = missing(dir, "cgroup.controllers");
 
     if (lacking)
-        return err_set(e, ERR_UNAVAILABLE, "it was not given the controller '%s'", lacking);
+        return err_set(e, ERR_UNAVAILABLE,
+                       "it has no controller '%s' (systemd gives it with Delegate=memory pids cpu)",
+                       lacking);
     if (mkdirat(dir, host, 0755) < 0 && errno != EEXIST)
         return err_sys(e, "make cgroup %s", host);
     for (int round = 0; round < 100; round++) {
@@ -179,10 +181,7 @@ static int settle(const char *point, char path[PATH_MAX], struct err *e)
         return 0;
     }
     if (!may_write(dir))
-        return err_set(e, ERR_UNAVAILABLE,
-                       "%.100s is not yours to write: start Jerboa with 'systemd-run%s --scope -p "
-                       "Delegate=yes'",
-                       path, geteuid() ? " --user" : "");
+        return err_sys(e, "%s", path);
     if (make_room(dir, e) < 0)
         return err_wrap(e, "%.100s", path);
     return 0;
@@ -194,11 +193,7 @@ static int check_controllers(const char *point, struct err *e)
     autofd int  dir = open_group(point);
     const char *lacking = dir < 0 ? needed[0] : missing(dir, "cgroup.controllers");
 
-    if (lacking)
-        return err_set(e, ERR_UNAVAILABLE,
-                       "no cgroup controller '%s': neither v1 nor %.100s (v2) offers it", lacking,
-                       point);
-    return 0;
+    return lacking ? cgroup_file_no_controller(e, lacking, "neither v1 nor v2") : 0;
 }
 
 static int find(const char *mounts, const char *cgroups, struct cgroup_place *ret, struct err *e)
@@ -208,7 +203,7 @@ static int find(const char *mounts, const char *cgroups, struct cgroup_place *re
     int                 r;
 
     if (!own || !cgroup_file_mount(mounts, "cgroup2", 0, &m))
-        return err_set(e, ERR_UNAVAILABLE, "no cgroup v2 hierarchy is mounted");
+        return cgroup_file_no_controller(e, needed[0], "no mounted hierarchy");
     *ret = (struct cgroup_place){.version = &cgroup_v2, .n = 1, .of = {[CGROUP_CPUACCT] = 0}};
     r = check_controllers(m.point, e);
     if (r == 0 && cgroup_file_locate(&m, own, ret->paths[0], PATH_MAX) < 0)

@@ -59,7 +59,8 @@ struct cgroup_version {
     const struct cgroup_setting *settings; /* of a sandbox, in this order; ends with a 0 */
     const struct cgroup_counter *counters; /* of a run; ends with a 0 */
 
-    /* From the texts of /proc/self/mountinfo and /proc/self/cgroup. */
+    /* From the texts of /proc/self/mountinfo and /proc/self/cgroup. ENODEV: the machine does not
+     * have the controllers in this version. */
     int (*find)(const char *mounts, const char *own, struct cgroup_place *ret, struct err *e);
 
     /* Ends all members, and waits until they are gone. `path` is how the group's path ends. */
@@ -67,3 +68,6 @@ struct cgroup_version {
 };
 
 extern const struct cgroup_version cgroup_v1, cgroup_v2;
+
+/* See cgroup_delegate. */
+int cgroup_v1_delegate(const char *mounts, uid_t uid, struct err *e);

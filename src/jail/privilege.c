@@ -49,6 +49,24 @@ int privilege_filter_calls(struct err *e)
     return 0;
 }
 
+static int limit(__rlimit_resource_t which, rlim_t most, struct err *e)
+{
+    struct rlimit now;
+
+    if (getrlimit(which, &now) < 0)
+        return err_sys(e, "getrlimit %d", (int)which);
+    if (now.rlim_max < most)
+        most = now.rlim_max;
+    if (setrlimit(which, &(struct rlimit){most, most}) < 0)
+        return err_sys(e, "setrlimit %d", (int)which);
+    return 0;
+}
+
+int privilege_limit_processes(int64_t most, struct err *e)
+{
+    return limit(RLIMIT_NPROC, (rlim_t)most, e);
+}
+
 int privilege_limit_resources(int64_t fds, struct err *e)
 {
     const struct {
@@ -61,13 +79,7 @@ int privilege_limit_resources(int64_t fds, struct err *e)
         {RLIMIT_SIGPENDING, 4096},
     };
 
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-        struct rlimit now;
-        if (getrlimit(limits[i].which, &now) < 0)
-            return err_sys(e, "getrlimit %d", (int)limits[i].which);
-        rlim_t most = now.rlim_max < limits[i].most ? now.rlim_max : limits[i].most;
-        if (setrlimit(limits[i].which, &(struct rlimit){most, most}) < 0)
-            return err_sys(e, "setrlimit %d", (int)limits[i].which);
-    }
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        TRY(limit(limits[i].which, limits[i].most, e));
     return 0;
 }

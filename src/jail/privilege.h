@@ -10,3 +10,8 @@ int privilege_drop_capabilities(
 int privilege_forbid_new(struct err *e);
 int privilege_filter_calls(struct err *e); /* the table of filter_gen.c, compiled at build time */
 int privilege_limit_resources(int64_t fds, struct err *e);
+
+/* Processes and threads of this user namespace: for sandboxes without a cgroup. Since Linux 5.14
+ * the kernel counts them for each user namespace by itself, so that neither what the same user runs
+ * outside nor his other sandboxes count here. Root of the host is exempt. */
+int privilege_limit_processes(int64_t most, struct err *e);
