@@ -75,58 +75,36 @@ int cgroup_delegate(uid_t uid, struct err *e)
 
 /* ---- limits ---- */
 
-static void print_value(enum cgroup_value which, const struct cgroup_limits *limits, char *ret,
-                        size_t size)
+static int set(const struct cgroup *c, const struct cgroup_setting *s,
+               const struct cgroup_limits *limits, struct err *e)
 {
-    enum { PERIOD_US = 100000 };
-    long long quota = limits->cpus_milli * PERIOD_US / 1000;
+    long long quota = limits->cpus_milli * atoll(CGROUP_PERIOD) / 1000;
+    char      text[64] = "";
 
-    switch (which) {
-    case VALUE_CONTROLLERS:
-        snprintf(ret, size, "+memory +pids +cpu");
-        break;
-    case VALUE_RUN_CONTROLLERS:
-        snprintf(ret, size, "+memory +pids");
-        break;
+    switch (s->value) {
     case VALUE_MEMORY:
-        snprintf(ret, size, "%lld", (long long)limits->memory_bytes);
+        snprintf(text, sizeof text, "%lld", (long long)limits->memory_bytes);
         break;
     case VALUE_INIT_MEMORY:
-        snprintf(ret, size, "%lld", (long long)limits->init_memory_bytes);
-        break;
-    case VALUE_NONE:
-        snprintf(ret, size, "0");
-        break;
-    case VALUE_CPU_PERIOD:
-        snprintf(ret, size, "%d", PERIOD_US);
+        snprintf(text, sizeof text, "%lld", (long long)limits->init_memory_bytes);
         break;
     case VALUE_CPU_QUOTA:
-        snprintf(ret, size, "%lld", quota);
+        snprintf(text, sizeof text, "%lld", quota);
         break;
     case VALUE_CPU_QUOTA_PERIOD:
-        snprintf(ret, size, "%lld %d", quota, PERIOD_US);
+        snprintf(text, sizeof text, "%lld " CGROUP_PERIOD, quota);
         break;
     case VALUE_PIDS:
-        snprintf(ret, size, "%lld", (long long)limits->pids);
+        snprintf(text, sizeof text, "%lld", (long long)limits->pids);
         break;
     }
-}
-
-/* A setting below a group of each controller's hierarchy. */
-static int set(const struct cgroup *c, enum cgroup_controller controller, const char *file,
-               enum cgroup_value value, const struct cgroup_limits *limits, struct err *e)
-{
-    char text[64];
-
-    print_value(value, limits, text, sizeof text);
-    return cgroup_file_put(c->dirs[found.of[controller]], file, text, e);
+    return cgroup_file_put(c->dirs[found.of[s->controller]], s->file, s->text ? s->text : text, e);
 }
 
 static int set_limits(const struct cgroup *c, const struct cgroup_limits *limits, struct err *e)
 {
     for (const struct cgroup_setting *s = found.version->settings; s->file; s++)
-        if (set(c, s->controller, s->file, s->value, limits, s->optional ? NULL : e) < 0 &&
-            !s->optional)
+        if (set(c, s, limits, s->optional ? NULL : e) < 0 && !s->optional)
             return -1;
     return 0;
 }
@@ -320,7 +298,7 @@ int cgroup_make_run(const struct cgroup *c, const struct cgroup_limits *limits, 
      * the one whose limit it was (v2 since): with the same limit in the run's group that is here.
      */
     snprintf(file, sizeof file, "%s/pids.max", name);
-    TRY(set(c, CGROUP_PIDS, file, VALUE_PIDS, limits, e));
+    TRY(set(c, &(struct cgroup_setting){CGROUP_PIDS, file, VALUE_PIDS}, limits, e));
     return open_enter_all(c, name, fds, e);
 }
 

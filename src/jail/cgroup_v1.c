@@ -152,7 +152,7 @@ static const struct cgroup_setting settings[] = {
     {CGROUP_MEMORY, "box/memory.memsw.limit_in_bytes", VALUE_MEMORY, true}, /* with swap */
     {CGROUP_MEMORY, "init/memory.limit_in_bytes", VALUE_INIT_MEMORY},
     {CGROUP_MEMORY, "init/memory.memsw.limit_in_bytes", VALUE_INIT_MEMORY, true},
-    {CGROUP_CPU, "box/cpu.cfs_period_us", VALUE_CPU_PERIOD},
+    {CGROUP_CPU, "box/cpu.cfs_period_us", .text = CGROUP_PERIOD},
     {CGROUP_CPU, "box/cpu.cfs_quota_us", VALUE_CPU_QUOTA},
     {CGROUP_PIDS, "box/pids.max", VALUE_PIDS},
     {0},

@@ -4,14 +4,15 @@
  * The jail's own group has at least the jail and its server, so the question is where the groups of
  * a sandbox can stand. The answer is the first of these that holds, for root and users alike:
  *
- *   1. The own group is a delegated one (systemd: Delegate=yes) with all controllers. Then it is
- *      ours to arrange: its processes move into a group `jerboa-host`, sandboxes stand beside that.
- *      Limits that somebody put on the unit hold for them too.
- *   2. The nearest group on the way up that we may write and that has no processes. systemd's
+ *   1. The own group is marked as delegated (systemd: Delegate=yes) and has all controllers. Then
+ * it is ours to arrange: its processes move into a group `jerboa-host`, sandboxes stand beside
+ *      that. Limits that somebody put on the unit hold for them too. (systemd's manager of a user
+ *      delegates, but does not mark.)
+ *   2. The nearest group on the way up that is ours to write and that has no processes. systemd's
  * slices have none: for a user that is `app.slice` of his manager, for root the slice of his
  * session. Nobody's processes move but our sandboxes'. systemd does not remove groups that it does
  * not know, and the kernel does not let it take a controller away that a group below uses.
- *   3. The own group, if we may write it: a container, whose root is all there is; a group that
+ *   3. The own group, if it is ours to write: a container, whose root is all there is; a group that
  * root made over. As 1.
  *
  * A user's login session (session-N.scope) is root's, and the kernel moves nothing across what the
@@ -54,10 +55,19 @@ static const char *missing(int dir, const char *file)
     return NULL;
 }
 
+/* Whether we may arrange it. Root does not stand in what another user owns: the slots of sandboxes
+ * are each user's own (idrange.h), and that user could take the limits away. */
 static bool may_write(int dir)
 {
     static const char *const files[] = {".", "cgroup.procs", "cgroup.subtree_control"};
+    struct stat              st;
 
+    if (fstat(dir, &st) < 0)
+        return false;
+    if (st.st_uid != geteuid()) {
+        errno = EACCES;
+        return false;
+    }
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (faccessat(dir, files[i], W_OK, AT_EACCESS) < 0)
             return false;
@@ -65,11 +75,11 @@ static bool may_write(int dir)
 }
 
 /* Lets the groups below have limits. EBUSY: it has processes. ENOENT: it lacks one itself. */
-static int enable(int dir, struct err *e)
+static int enable(int dir)
 {
     if (!missing(dir, "cgroup.subtree_control"))
         return 0;
-    return cgroup_file_put(dir, "cgroup.subtree_control", enable_needed, e);
+    return cgroup_file_put(dir, "cgroup.subtree_control", enable_needed, NULL);
 }
 
 /* systemd marks what it delegated. */
@@ -94,8 +104,8 @@ static int move_members(int dir, struct err *e)
     for (char *pid = strtok_r(text, "\n", &save); pid; pid = strtok_r(NULL, "\n", &save)) {
         if (strcmp(pid, "0") == 0)
             continue; /* of a pid namespace that we do not see */
-        if (cgroup_file_put(dir, file, pid, e) < 0 && errno != ESRCH)
-            return -1;
+        if (cgroup_file_put(dir, file, pid, NULL) < 0 && errno != ESRCH)
+            return err_sys(e, "move process %s to %s", pid, host);
     }
     return 0;
 }
@@ -113,12 +123,12 @@ static int make_room(int dir, struct err *e)
         return err_sys(e, "make cgroup %s", host);
     for (int round = 0; round < 100; round++) {
         TRY(move_members(dir, e));
-        if (enable(dir, e) == 0)
+        if (enable(dir) == 0)
             return 0;
         if (errno != EBUSY)
-            return -1;
+            break;
     }
-    return -1;
+    return err_sys(e, "give controllers to the groups below");
 }
 
 /* ---- where sandboxes stand ---- */
@@ -150,7 +160,7 @@ static int open_up(const char *point, const char *path)
         return -1;
     if (missing(dir, "cgroup.controllers") && go_up(above, point))
         TRY(open_up(point, above));
-    return enable(dir, NULL);
+    return enable(dir);
 }
 
 static int walk_up(const char *point, char *path)
@@ -240,12 +250,13 @@ static void kill_group(int dir, const char *path)
 /* ---- the tables ---- */
 
 static const struct cgroup_setting settings[] = {
-    {CGROUP_MEMORY, "cgroup.subtree_control", VALUE_CONTROLLERS},
-    {CGROUP_MEMORY, "box/cgroup.subtree_control", VALUE_RUN_CONTROLLERS},
+    {CGROUP_MEMORY, "cgroup.subtree_control", .text = enable_needed},
+    {CGROUP_MEMORY, "box/cgroup.subtree_control", .text = "+memory +pids"},
     {CGROUP_MEMORY, "box/memory.max", VALUE_MEMORY},
-    {CGROUP_MEMORY, "box/memory.swap.max", VALUE_NONE, true}, /* there if the kernel can swap */
+    {CGROUP_MEMORY, "box/memory.swap.max", .text = "0",
+     .optional = true}, /* if the kernel can swap */
     {CGROUP_MEMORY, "init/memory.max", VALUE_INIT_MEMORY},
-    {CGROUP_MEMORY, "init/memory.swap.max", VALUE_NONE, true},
+    {CGROUP_MEMORY, "init/memory.swap.max", .text = "0", .optional = true},
     {CGROUP_CPU, "box/cpu.max", VALUE_CPU_QUOTA_PERIOD},
     {CGROUP_PIDS, "box/pids.max", VALUE_PIDS},
     {0},

@@ -26,14 +26,12 @@ struct cgroup_place {
     char paths[CGROUP_HIERARCHIES_MAX][PATH_MAX];
 };
 
+#define CGROUP_PERIOD "100000" /* microseconds */
+
 enum cgroup_value {
-    VALUE_CONTROLLERS,     /* memory, pids and cpu for the groups below */
-    VALUE_RUN_CONTROLLERS, /* memory and pids */
-    VALUE_MEMORY,
+    VALUE_MEMORY = 1,
     VALUE_INIT_MEMORY,
-    VALUE_NONE, /* 0 */
-    VALUE_CPU_PERIOD,
-    VALUE_CPU_QUOTA,
+    VALUE_CPU_QUOTA,        /* a period of CGROUP_PERIOD */
     VALUE_CPU_QUOTA_PERIOD, /* both, in one line */
     VALUE_PIDS,
 };
@@ -43,6 +41,7 @@ struct cgroup_setting {
     const char            *file; /* below jerboa-SLOT */
     enum cgroup_value      value;
     bool                   optional; /* not every kernel has the file */
+    const char            *text;     /* instead of a value, what is always written */
 };
 
 /* One number of struct message_group_ended; of two rows for the same one the larger counts. */

@@ -448,6 +448,20 @@ static void test_place_above(void **state)
     cgroup_remove(&c);
 }
 
+/* Root's sandboxes do not stand in a user's group. */
+static void test_place_of_others(void **state)
+{
+    (void)state;
+    group("user.slice"), group("user.slice/app.slice"), group("user.slice/app.slice/x.scope");
+    if (chown(at("user.slice/app.slice"), 1000, 1000) < 0 ||
+        chown(at("user.slice/app.slice/x.scope"), 1000, 1000) < 0)
+        skip(); /* not root */
+    assert_int_equal(find_v2("/user.slice/app.slice/x.scope", NULL), 0);
+    assert_text("user.slice/app.slice/cgroup.subtree_control", "");
+    struct cgroup c = make_in("user.slice");
+    cgroup_remove(&c);
+}
+
 static void test_place_enabled(void **state)
 {
     (void)state;
@@ -507,7 +521,7 @@ static void test_place_none(void **state)
     put("cgroup.controllers", "cpu memory pids\n");
     block(".");
     assert_int_equal(find_v2("/", &e), -1);
-    assert_non_null(strstr(e.msg, "cgroup.subtree_control"));
+    assert_non_null(strstr(e.msg, "give controllers to the groups below"));
 }
 
 int main(void)
@@ -520,6 +534,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_v2_kill, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_leftovers, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_place_above, setup_v2, teardown),
+        cmocka_unit_test_setup_teardown(test_place_of_others, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_place_enabled, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_place_host, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_place_delegated, setup_v2, teardown),
