@@ -24,7 +24,7 @@ conformance: all ## the official suite of MCP, both requirement sets
 
 test-full: $(ASAN)/build.ninja ## sanitizers, linters, fuzzers with coverage
 	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
-	@tools/test $(ASAN) unit fuzz integration conformance
+	@tools/test $(ASAN) unit fuzz integration user conformance
 	@tools/lint
 	@tools/fuzz 10
 

@@ -49,8 +49,7 @@ bool idrange_is_possible(struct err *e)
 {
     if (has_capabilities() && ranges_exist())
         return true;
-    err_set(e, ERR_UNAVAILABLE,
-            "only root can give a sandbox uids of its own; it has that of uid %u",
+    err_set(e, ERR_UNAVAILABLE, "only root can give a sandbox uids of its own: it runs as uid %u",
             (unsigned)geteuid());
     return false;
 }

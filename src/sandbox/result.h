@@ -12,7 +12,8 @@
 #include "base/json.h"
 #include "sandbox/run.h"
 
-/* walls: the list that the sandbox told (sandbox_ops), or NULL if it never came that far. */
+/* walls: the list that the sandbox told (sandbox_ops), or NULL if it never came that far; then
+ * `missing` is null. */
 json_t *result_json(const struct run_result *r, const json_t *walls);
 
 json_t *result_missing(const json_t *walls); /* the names of those that do not stand */
