@@ -32,6 +32,10 @@ test-full: $(ASAN)/build.ninja ## sanitizers, linters, fuzzers with coverage, ar
 cross: $(STAMP) ## build for arm64 and run its unit tests under qemu
 	@tools/cross $(SUDO)
 
+guest: all ## cgroup v2 in an emulated Debian with systemd, as root and as a user: some minutes
+	@PACKAGES=tests/guest/packages.txt tools/packages $(SUDO)
+	@$(SUDO) tools/guest $(BUILD)
+
 bench: all ## figures, as ratios within one run
 	@bench/run $(BUILD)
 
@@ -64,4 +68,4 @@ $(ASAN)/build.ninja: | $(STAMP)
 	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
 	@mv $(ASAN).log $(ASAN)/setup.log
 
-.PHONY: all run test conformance test-full cross bench fuzz format install clean help
+.PHONY: all run test conformance test-full cross guest bench fuzz format install clean help

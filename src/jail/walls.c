@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "jail/cgroup.h"
 
 static const struct {
     const char *name, *what;
@@ -39,12 +40,14 @@ const char *walls_name(enum wall wall)
 
 /* ---- what to do ---- */
 
-/* The one command that gives an ordinary user cgroups: see cgroup_delegate. */
+/* The one command that gives an ordinary user cgroups: see cgroup_delegate and cgroup_v2.c. */
 static char *delegate_command(void)
 {
     char    self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 
+    if (cgroup_is_v2())
+        return str_format("start it with: systemd-run --user --scope -p Delegate=yes COMMAND");
     self[n < 0 ? 0 : n] = '\0';
     return str_format("as root: %s delegate %u", n < 0 ? "jerboa-jail" : self, (unsigned)getuid());
 }
