@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "jail/cgroup.h"
 
 static const struct {
     const char *name, *what;
@@ -39,12 +40,14 @@ const char *walls_name(enum wall wall)
 
 /* ---- what to do ---- */
 
-/* The one command that gives an ordinary user cgroups: see cgroup_delegate. */
+/* The one command that gives an ordinary user cgroups: see cgroup_delegate and cgroup_v2.c. */
 static char *delegate_command(void)
 {
     char    self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 
+    if (cgroup_is_v2())
+        return str_format("start it with: systemd-run --user --scope -p Delegate=yes COMMAND");
     self[n < 0 ? 0 : n] = '\0';
     return str_format("as root: %s delegate %u", n < 0 ? "jerboa-jail" : self, (unsigned)getuid());
 }
@@ -98,8 +101,10 @@ static const struct cause {
     {WALL_MOUNT, EPERM, NULL, 0,
      "the kernel refuses mounts here: in a container, uncover its /proc (docker: --security-opt "
      "systempaths=unconfined)"},
-    {WALL_LIMITS, EROFS, NULL, 0, "as root: mount -o remount,rw that cgroup file system"},
+    {WALL_LIMITS, EROFS, NULL, 0,
+     "as root: findmnt -nro TARGET -t cgroup,cgroup2 | xargs -n1 mount -o remount,bind,rw"},
     {WALL_LIMITS, ENODEV, NULL, 0, "mount the cgroup controllers memory, cpu and pids"},
+    {WALL_UID_RANGE, 0, NULL, 0, "as root: jerboa run FILE"},
     {WALL_LANDLOCK, 0, NULL, 0, "use Linux 5.19 or newer with Landlock among its security modules"},
     {WALL_NONE, ENOSYS, NULL, 0,
      "sandboxes need Linux 5.12 or newer, and no filter that hides its system calls"},
@@ -108,14 +113,14 @@ static const struct cause {
 /* The caller frees; NULL: nothing is known. */
 static char *find_fix(enum wall wall, int sys)
 {
+    if (wall == WALL_LIMITS && (sys == EACCES || sys == EPERM))
+        return delegate_command();
     for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
         const struct cause *c = &causes[i];
         if ((c->wall == WALL_NONE || c->wall == wall) && (c->sys == 0 || c->sys == sys) &&
             (!c->sysctl || sysctl_value(c->sysctl) == c->value))
             return str_format("%s", c->fix);
     }
-    if (wall == WALL_LIMITS && (sys == EACCES || sys == EPERM))
-        return delegate_command();
     return NULL;
 }
 
@@ -158,13 +163,22 @@ json_t *walls_json(const struct walls *w)
     return list;
 }
 
+/* The command must be whole, and of the reason its end. */
+static int refuse(enum wall wall, const struct wall_gap *gap, struct err *e)
+{
+    enum { TOGETHER = 165 }; /* what the rest of the sentence leaves */
+    size_t      fix = strlen(gap->fix), why = strlen(gap->why);
+    size_t      room = fix < TOGETHER ? TOGETHER - fix : 0;
+    const char *cut = why > room ? "..." : "", *tail = gap->why + (why > room ? why - room : 0);
+
+    return err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s%s%s%s",
+                   table[wall].name, cut, tail, fix ? ": " : "", gap->fix);
+}
+
 int walls_check(const struct walls *w, struct err *e)
 {
-    for (int i = WALL_NONE + 1; i < WALLS; i++) {
-        const struct wall_gap *gap = &w->gaps[i];
-        if (gap->missing)
-            return err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %.110s%s%s",
-                           table[i].name, gap->why, gap->fix[0] ? ": " : "", gap->fix);
-    }
+    for (int i = WALL_NONE + 1; i < WALLS; i++)
+        if (w->gaps[i].missing)
+            return refuse((enum wall)i, &w->gaps[i], e);
     return 0;
 }
