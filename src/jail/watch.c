@@ -253,14 +253,13 @@ int watch_look(struct watch *w)
     if (!is_up(w))
         return PAUSE_MIN_MS;
     used = count_bytes(w, status_bytes);
-    if (used > w->peak_bytes)
+    enum outcome outcome = used > limit ? inside(judge, w) : UNDER;
+    note(w, outcome);
+    w->kills += outcome == KILLED;
+    if (used > w->peak_bytes && (used <= limit || outcome == KILLED)) /* else some of it twice */
         w->peak_bytes = used;
-    if (used > limit) {
-        enum outcome outcome = inside(judge, w);
-        note(w, outcome);
-        w->kills += outcome == KILLED;
+    if (used > limit)
         return PAUSE_MAX_MS;
-    }
     uint64_t ms = (limit - used) / BYTES_PER_MS;
     return ms < PAUSE_MIN_MS ? PAUSE_MIN_MS : ms > PAUSE_MAX_MS ? PAUSE_MAX_MS : (int)ms;
 }

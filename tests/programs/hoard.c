@@ -1,6 +1,7 @@
 /* hoard HOW MIB - takes memory in ways that are hard to see, then waits: `leaderless` in a thread
- * whose process has lost its first one, `memfd` and `shm` without mapping it. Prints what became of
- * it. */
+ * whose process has lost its first one, `memfd` and `shm` without mapping it. Or takes it once, so
+ * that it shows twice: `vfork` stays for a while between vfork and exec. Prints what became of it.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -59,6 +60,19 @@ static void shm(void)
     puts(id < 0 ? strerror(errno) : "filled");
 }
 
+static void stay_in_vfork(void)
+{
+    void *p = malloc(mib << 20);
+
+    if (p)
+        memset(p, 1, mib << 20);
+    if (vfork() == 0) {
+        usleep(500000);
+        _exit(0);
+    }
+    puts("lived");
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3)
@@ -68,6 +82,8 @@ int main(int argc, char **argv)
         leaderless();
     else if (strcmp(argv[1], "memfd") == 0)
         memfd();
+    else if (strcmp(argv[1], "vfork") == 0)
+        stay_in_vfork();
     else
         shm();
     fflush(stdout);
