@@ -163,7 +163,8 @@ export function deadCgroups() {
   const ids = identity(isRoot ? '/run/jerboa/ids' : path.join(`${memory}`, 'cgroup.procs'))?.split(':')[1];
   const held = new Set(read('/proc/locks').split('\n').map((line) => line.trim().split(/\s+/))
     .filter((f) => f[5]?.split(':')[2] === ids).map((f) => f[6]));
-  return ownCgroups().flatMap((dir) => list(dir).filter((name) => /^jerboa-u?\d+$/.test(name) && !held.has(name.replace(/\D+/, '')))
+  // Where we may not write, they are somebody else's.
+  return ownCgroups().filter(writable).flatMap((dir) => list(dir).filter((name) => /^jerboa-u?\d+$/.test(name) && !held.has(name.replace(/\D+/, '')))
     .map((name) => path.join(dir, name)));
 }
 
