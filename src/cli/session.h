@@ -10,4 +10,4 @@
  * SIGTERM and SIGHUP go to the script; a second one ends it. *ret_status is the exit status that
  * tells all this to a shell. */
 int session_run(const json_t *plan, const struct run_spec *spec, struct run_result *ret,
-                int *ret_status, struct err *e);
+                json_t **ret_walls, int *ret_status, struct err *e);

@@ -179,7 +179,7 @@ static void add_system(json_t *entries)
     }
 }
 
-static const char *find_bundle(void)
+const char *native_bundle(void)
 {
     const char *named = getenv("SSL_CERT_FILE");
 
@@ -193,7 +193,7 @@ static const char *find_bundle(void)
 
 static void add_etc(json_t *entries, const struct native_spec *spec)
 {
-    const char *bundle = find_bundle();
+    const char *bundle = native_bundle();
 
     add_rows(entries, made_up_etc);
     for (const char *const *path = host_etc; *path; path++)
@@ -267,8 +267,8 @@ json_t *native_plan(const struct native_spec *spec, struct err *e)
     add_disk(entries, spec);
     add_user_dirs(entries, spec);
     add_rows(entries, masks);
-    plan = json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT, "hostNetwork",
-                     spec->network == NATIVE_NETWORK_HOST, "memoryBytes",
+    plan = json_pack("{s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT, "hostNetwork",
+                     spec->network == NATIVE_NETWORK_HOST, "strict", spec->strict, "memoryBytes",
                      (json_int_t)spec->memory_bytes, "initMemoryBytes", init_memory, "cpusMilli",
                      (json_int_t)spec->cpus_milli, "pids", (json_int_t)spec->pids, "fds",
                      (json_int_t)spec->fds, "entries", entries);
@@ -287,7 +287,7 @@ const char *const *native_environment(enum native_network network)
     static const char *const with_bundle[] = {
         ENVIRONMENT, "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt", NULL};
 
-    return network == NATIVE_NETWORK_HOST && find_bundle() ? with_bundle : plain;
+    return network == NATIVE_NETWORK_HOST && native_bundle() ? with_bundle : plain;
 }
 
 /* ---- the jail ---- */
