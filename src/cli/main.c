@@ -10,7 +10,7 @@
 #include "cli/verb.h"
 #include "config.h"
 
-static const struct verb *const verbs[] = {&verb_run, &verb_pull, NULL};
+static const struct verb *const verbs[] = {&verb_run, &verb_pull, &verb_doctor, NULL};
 
 static const struct verb *find(const char *name)
 {

@@ -179,7 +179,7 @@ static void add_system(json_t *entries)
     }
 }
 
-static const char *find_bundle(void)
+const char *native_bundle(void)
 {
     const char *named = getenv("SSL_CERT_FILE");
 
@@ -193,7 +193,7 @@ static const char *find_bundle(void)
 
 static void add_etc(json_t *entries, const struct native_spec *spec)
 {
-    const char *bundle = find_bundle();
+    const char *bundle = native_bundle();
 
     add_rows(entries, made_up_etc);
     for (const char *const *path = host_etc; *path; path++)
@@ -287,7 +287,7 @@ const char *const *native_environment(enum native_network network)
     static const char *const with_bundle[] = {
         ENVIRONMENT, "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt", NULL};
 
-    return network == NATIVE_NETWORK_HOST && find_bundle() ? with_bundle : plain;
+    return network == NATIVE_NETWORK_HOST && native_bundle() ? with_bundle : plain;
 }
 
 /* ---- the jail ---- */

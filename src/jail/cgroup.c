@@ -177,7 +177,16 @@ static void remove_tree(int parent, const char *name, const char *path)
 
 /* ---- sandboxes ---- */
 
-static const char name_prefix[] = "jerboa-";
+/* Whose slots are locked in another file has other names, so that the root of a namespace and the
+ * root of the machine, in one cgroup, never take each other's groups for dead ones. */
+static const char *name_prefix(void)
+{
+    static const char *prefix;
+
+    if (!prefix)
+        prefix = idrange_is_possible(NULL) ? "jerboa-" : "jerboa-u";
+    return prefix;
+}
 
 static int open_parent(int hierarchy, struct err *e)
 {
@@ -190,7 +199,7 @@ static void remove_slot(unsigned slot)
 {
     char path[32], *name = path + 1;
 
-    snprintf(path, sizeof path, "/%s%u", name_prefix, slot);
+    snprintf(path, sizeof path, "/%s%u", name_prefix(), slot);
     for (int i = 0; i < found.n; i++) {
         autofd int parent = open_parent(i, NULL);
         if (parent >= 0)
@@ -203,7 +212,7 @@ static bool slot_is_used(unsigned slot)
     char path[PATH_MAX + 32];
 
     for (int i = 0; i < found.n; i++) {
-        snprintf(path, sizeof path, "%s/%s%u", found.paths[i], name_prefix, slot);
+        snprintf(path, sizeof path, "%s/%s%u", found.paths[i], name_prefix(), slot);
         if (access(path, F_OK) == 0)
             return true;
     }
@@ -215,7 +224,7 @@ static int make_levels(int hierarchy, unsigned slot, struct err *e)
     char       name[32];
     autofd int parent = open_parent(hierarchy, e), dir = -1, init = -1, box = -1;
 
-    snprintf(name, sizeof name, "%s%u", name_prefix, slot);
+    snprintf(name, sizeof name, "%s%u", name_prefix(), slot);
     if (parent < 0)
         return -1;
     dir = make_dir(parent, name, e);
@@ -258,7 +267,7 @@ static bool remove_empty(const struct cgroup *c)
     char path[PATH_MAX + 32];
 
     for (int i = 0; i < c->n; i++) {
-        snprintf(path, sizeof path, "%s/%s%u", found.paths[i], name_prefix, c->slot);
+        snprintf(path, sizeof path, "%s/%s%u", found.paths[i], name_prefix(), c->slot);
         if (unlinkat(c->dirs[i], "init", AT_REMOVEDIR) < 0 || rmdir(path) < 0)
             return false;
     }
@@ -327,7 +336,7 @@ void cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_e
 
     *ret = (struct message_group_ended){0};
     run_name(run, name, sizeof name);
-    snprintf(path, sizeof path, "/%s%u/%s", name_prefix, c->slot, name);
+    snprintf(path, sizeof path, "/%s%u/%s", name_prefix(), c->slot, name);
     autofd int dir =
         openat(c->dirs[found.of[CGROUP_PIDS]], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     count(c, name, true, ret);
@@ -363,7 +372,8 @@ int cgroup_sweep(struct err *e)
         if (!dir)
             return -1;
         while ((d = readdir(dir)))
-            if (d->d_type == DT_DIR && sscanf(d->d_name, "jerboa-%u", &slot) == 1)
+            if (d->d_type == DT_DIR && str_starts(d->d_name, name_prefix()) &&
+                sscanf(d->d_name + strlen(name_prefix()), "%u", &slot) == 1)
                 sweep_slot(slot);
         closedir(dir);
     }

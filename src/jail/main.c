@@ -184,6 +184,7 @@ static int jail_main(void)
     int                r;
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* whoever started us may ignore it; we wait */
     buf_init(&b, CONTROL_MAX);
     jail_init(&j, CONTROL_FD);
     r = start(&j, &b, &document, &e);
@@ -208,6 +209,17 @@ static int print_steps(const char *argument, struct err *e)
     return 0;
 }
 
+/* The table, for who cannot get the frame because no sandbox starts. */
+static int print_walls(const char *argument, struct err *e)
+{
+    autojson json_t *list = walls_json(&(struct walls){0});
+
+    (void)argument;
+    if (json_dumpf(list, stdout, JSON_COMPACT) < 0)
+        return err_set(e, ERR_INTERNAL, "the walls cannot be printed");
+    return 0;
+}
+
 static int sweep(const char *argument, struct err *e)
 {
     (void)argument;
@@ -227,7 +239,10 @@ static const struct {
     const char *name;
     int         arguments;
     int (*run)(const char *argument, struct err *e);
-} by_hand[] = {{"steps", 0, print_steps}, {"sweep", 0, sweep}, {"delegate", 1, delegate}};
+} by_hand[] = {{"steps", 0, print_steps},
+               {"walls", 0, print_walls},
+               {"sweep", 0, sweep},
+               {"delegate", 1, delegate}};
 
 int main(int argc, char **argv)
 {
@@ -242,7 +257,7 @@ int main(int argc, char **argv)
             fprintf(stderr, "jerboa-jail: %s\n", e.msg);
             return 1;
         }
-    fprintf(stderr,
-            "jerboa-jail: started by jerboa; by hand only 'steps', 'sweep' and 'delegate UID'\n");
+    fprintf(stderr, "jerboa-jail: started by jerboa; by hand only 'steps', 'walls', 'sweep' and "
+                    "'delegate UID'\n");
     return 2;
 }

@@ -5,6 +5,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
+#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -39,14 +40,31 @@ int privilege_forbid_new(struct err *e)
     return 0;
 }
 
-int privilege_filter_calls(struct err *e)
+static int load(const struct sock_filter *code, size_t n, struct err *e)
 {
-    struct sock_fprog program = {.len = sizeof filter / sizeof filter[0],
-                                 .filter = (struct sock_filter *)filter};
+    struct sock_fprog program = {.len = (unsigned short)n, .filter = (struct sock_filter *)code};
 
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
         return err_sys(e, "seccomp");
     return 0;
+}
+
+int privilege_filter_calls(struct err *e)
+{
+    return load(filter, sizeof filter / sizeof filter[0], e);
+}
+
+int privilege_filter_unseen(struct err *e)
+{
+    static const struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_shmget, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), /* and the other filter's turn */
+    };
+
+    return load(code, sizeof code / sizeof code[0], e);
 }
 
 static int limit(__rlimit_resource_t which, rlim_t most, struct err *e)

@@ -169,7 +169,8 @@ static int step_enter_cgroup(struct jail *j, struct err *e)
     for (int i = 0; i < n; i++)
         if (write(fds[i], "0", 1) != 1)
             return err_sys(e, "enter cgroup");
-    if (n == 0) /* init counts too */
+    j->is_watched = n == 0;
+    if (j->is_watched) /* init counts too */
         TRY(privilege_limit_processes(j->plan.pids + 1, e));
     return 0; /* step_descriptors closes them */
 }
@@ -276,7 +277,8 @@ static int step_descriptors(struct jail *j, struct err *e)
 
 static int step_filter(struct jail *j, struct err *e)
 {
-    (void)j;
+    if (j->is_watched)
+        TRY(privilege_filter_unseen(e));
     return privilege_filter_calls(e);
 }
 
@@ -307,43 +309,49 @@ enum side { OUTSIDE, INSIDE };
 
 static const struct step {
     enum side   side;
+    enum wall   wall; /* that it builds and that may not be missing; several: the first */
     const char *name;
     int (*run)(struct jail *j, struct err *e);
     const char *why;
-    enum wall   wall; /* that it builds and that may not be missing; several: the first */
 } steps[] = {
-    {OUTSIDE, "look around", step_look, "which of the walls that may be missing can stand"},
-    {OUTSIDE, "take uid range", step_ids, "a host uid that owns nothing, another in each sandbox"},
-    {OUTSIDE, "open sources", step_sources, "host paths are looked up here and never again",
-     WALL_ROOT},
-    {OUTSIDE, "clone", step_clone, "user, mount, pid, net, ipc, uts namespaces", WALL_USER},
-    {OUTSIDE, "map ids", step_map, "uid 0 inside is the range's first outside", WALL_USER},
-    {OUTSIDE, "make cgroup", step_cgroup, "while the child builds; it waits for it below"},
-    {OUTSIDE, "tell walls", step_tell, "before anything runs; a strict plan ends here"},
-    {OUTSIDE, "let init in", step_admit, "into its cgroup; it enters by itself"},
-    {OUTSIDE, "sweep", step_sweep, "what killed jails left; nobody waits for it"},
-    {INSIDE, "wait for ids", step_wait, "before that it is nobody"},
-    {INSIDE, "become root", step_become_root, "of its own namespace, for the steps that follow",
-     WALL_USER},
-    {INSIDE, "bring up loopback", step_loopback, "the only network there is", WALL_NETWORK},
-    {INSIDE, "open own sources", step_own_sources, "an ordinary user's: he may only here",
-     WALL_ROOT},
-    {INSIDE, "build root", step_build, "the entries of the plan, in a fresh tmpfs", WALL_MOUNT},
-    {INSIDE, "pivot", step_pivot, "after this no host path can be named", WALL_ROOT},
-    {INSIDE, "enter cgroup", step_enter_cgroup,
+    {OUTSIDE, WALL_NONE, "look around", step_look,
+     "which of the walls that may be missing can stand"},
+    {OUTSIDE, WALL_NONE, "take uid range", step_ids,
+     "a host uid that owns nothing, another in each sandbox"},
+    {OUTSIDE, WALL_ROOT, "open sources", step_sources,
+     "host paths are looked up here and never again"},
+    {OUTSIDE, WALL_USER, "clone", step_clone, "user, mount, pid, net, ipc, uts namespaces"},
+    {OUTSIDE, WALL_USER, "map ids", step_map, "uid 0 inside is the range's first outside"},
+    {OUTSIDE, WALL_NONE, "make cgroup", step_cgroup,
+     "while the child builds; it waits for it below"},
+    {OUTSIDE, WALL_NONE, "tell walls", step_tell, "before anything runs; a strict plan ends here"},
+    {OUTSIDE, WALL_NONE, "let init in", step_admit, "into its cgroup; it enters by itself"},
+    {OUTSIDE, WALL_NONE, "sweep", step_sweep, "what killed jails left; nobody waits for it"},
+    {INSIDE, WALL_NONE, "wait for ids", step_wait, "before that it is nobody"},
+    {INSIDE, WALL_USER, "become root", step_become_root,
+     "of its own namespace, for the steps that follow"},
+    {INSIDE, WALL_NETWORK, "bring up loopback", step_loopback, "the only network there is"},
+    {INSIDE, WALL_ROOT, "open own sources", step_own_sources,
+     "an ordinary user's: he may only here"},
+    {INSIDE, WALL_MOUNT, "build root", step_build, "the entries of the plan, in a fresh tmpfs"},
+    {INSIDE, WALL_ROOT, "pivot", step_pivot, "after this no host path can be named"},
+    {INSIDE, WALL_NONE, "enter cgroup", step_enter_cgroup,
      "limits stand before the first foreign instruction"},
-    {INSIDE, "hide cgroup", step_hide_cgroup, "a cgroup namespace, whose root it is",
-     WALL_CGROUP_NAMESPACE},
-    {INSIDE, "limit resources", step_resources, "descriptors, core dumps, locked memory"},
-    {INSIDE, "drop capabilities", step_capabilities, "all, and the way back through exec",
-     WALL_CAPABILITIES},
-    {INSIDE, "no new privileges", step_no_new_privileges, "setuid files mean nothing",
-     WALL_NO_NEW_PRIVILEGES},
-    {INSIDE, "landlock", step_landlock, "a second lock on files, where the kernel has one"},
-    {INSIDE, "bind to the jail", step_bind, "if the jail dies, init dies"},
-    {INSIDE, "close descriptors", step_descriptors, "only the pipe and the cgroup socket remain"},
-    {INSIDE, "filter system calls", step_filter, "last: it forbids calls used above", WALL_SECCOMP},
-    {INSIDE, "start init", step_exec, "pid 1"},
+    {INSIDE, WALL_CGROUP_NAMESPACE, "hide cgroup", step_hide_cgroup,
+     "a cgroup namespace, whose root it is"},
+    {INSIDE, WALL_NONE, "limit resources", step_resources,
+     "descriptors, core dumps, locked memory"},
+    {INSIDE, WALL_CAPABILITIES, "drop capabilities", step_capabilities,
+     "all, and the way back through exec"},
+    {INSIDE, WALL_NO_NEW_PRIVILEGES, "no new privileges", step_no_new_privileges,
+     "setuid files mean nothing"},
+    {INSIDE, WALL_NONE, "landlock", step_landlock,
+     "a second lock on files, where the kernel has one"},
+    {INSIDE, WALL_NONE, "bind to the jail", step_bind, "if the jail dies, init dies"},
+    {INSIDE, WALL_NONE, "close descriptors", step_descriptors,
+     "only the pipe and the cgroup socket remain"},
+    {INSIDE, WALL_SECCOMP, "filter system calls", step_filter, "last: it forbids calls used above"},
+    {INSIDE, WALL_NONE, "start init", step_exec, "pid 1"},
 };
 
 enum { STEPS = sizeof steps / sizeof steps[0] };
@@ -352,8 +360,7 @@ static int run_side(struct jail *j, enum side side, struct err *e)
 {
     for (size_t i = 0; i < STEPS; i++)
         if (steps[i].side == side && steps[i].run(j, e) < 0) {
-            if (steps[i].wall)
-                walls_explain(steps[i].wall, e);
+            walls_explain(steps[i].wall, e);
             return err_wrap(e, "step '%s'", steps[i].name);
         }
     return 0;

@@ -4,6 +4,7 @@
  * failing step stops the making and its name is put in front of the reason. */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -22,6 +23,7 @@ struct jail {
     struct idrange       ids;
     struct cgroup        cgroup;        /* if that wall stands */
     struct watch         watch;         /* if it does not */
+    bool                 is_watched;    /* inside: no cgroup came */
     unsigned             runs;          /* under way */
     int                  group_fd;      /* the jail's end: groups for runs leave here */
     int                  init_group_fd; /* init's end: its descriptor 3 */

@@ -17,7 +17,7 @@ static const struct {
     const char *name, *what;
     bool        keeps; /* never optional */
 } table[WALLS] = {
-    [WALL_USER] = {"user-namespace", "root inside is nobody outside", true},
+    [WALL_USER] = {"user-namespace", "root inside has no rights outside", true},
     [WALL_MOUNT] = {"mount-namespace", "mounts of its own", true},
     [WALL_PID] = {"pid-namespace", "sees and signals its own processes only", true},
     [WALL_NETWORK] = {"network-namespace", "a loopback of its own, unless --network host", true},
@@ -101,8 +101,10 @@ static const struct cause {
     {WALL_MOUNT, EPERM, NULL, 0,
      "the kernel refuses mounts here: in a container, uncover its /proc (docker: --security-opt "
      "systempaths=unconfined)"},
-    {WALL_LIMITS, EROFS, NULL, 0, "as root: mount -o remount,rw that cgroup file system"},
+    {WALL_LIMITS, EROFS, NULL, 0,
+     "as root: findmnt -nro TARGET -t cgroup,cgroup2 | xargs -n1 mount -o remount,bind,rw"},
     {WALL_LIMITS, ENODEV, NULL, 0, "mount the cgroup controllers memory, cpu and pids"},
+    {WALL_UID_RANGE, 0, NULL, 0, "as root: jerboa run FILE"},
     {WALL_LANDLOCK, 0, NULL, 0, "use Linux 5.19 or newer with Landlock among its security modules"},
     {WALL_NONE, ENOSYS, NULL, 0,
      "sandboxes need Linux 5.12 or newer, and no filter that hides its system calls"},
@@ -111,14 +113,14 @@ static const struct cause {
 /* The caller frees; NULL: nothing is known. */
 static char *find_fix(enum wall wall, int sys)
 {
+    if (wall == WALL_LIMITS && (sys == EACCES || sys == EPERM))
+        return delegate_command();
     for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
         const struct cause *c = &causes[i];
         if ((c->wall == WALL_NONE || c->wall == wall) && (c->sys == 0 || c->sys == sys) &&
             (!c->sysctl || sysctl_value(c->sysctl) == c->value))
             return str_format("%s", c->fix);
     }
-    if (wall == WALL_LIMITS && (sys == EACCES || sys == EPERM))
-        return delegate_command();
     return NULL;
 }
 
@@ -161,13 +163,22 @@ json_t *walls_json(const struct walls *w)
     return list;
 }
 
+/* The command must be whole, and of the reason its end. */
+static int refuse(enum wall wall, const struct wall_gap *gap, struct err *e)
+{
+    enum { TOGETHER = 165 }; /* what the rest of the sentence leaves */
+    size_t      fix = strlen(gap->fix), why = strlen(gap->why);
+    size_t      room = fix < TOGETHER ? TOGETHER - fix : 0;
+    const char *cut = why > room ? "..." : "", *tail = gap->why + (why > room ? why - room : 0);
+
+    return err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s%s%s%s",
+                   table[wall].name, cut, tail, fix ? ": " : "", gap->fix);
+}
+
 int walls_check(const struct walls *w, struct err *e)
 {
-    for (int i = WALL_NONE + 1; i < WALLS; i++) {
-        const struct wall_gap *gap = &w->gaps[i];
-        if (gap->missing)
-            return err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %.110s%s%s",
-                           table[i].name, gap->why, gap->fix[0] ? ": " : "", gap->fix);
-    }
+    for (int i = WALL_NONE + 1; i < WALLS; i++)
+        if (w->gaps[i].missing)
+            return refuse((enum wall)i, &w->gaps[i], e);
     return 0;
 }

@@ -81,6 +81,33 @@ static const char *read_file(int proc_fd, int pid, const char *name)
     return text;
 }
 
+static bool has_memory(int proc_fd, int pid)
+{
+    return strstr(read_file(proc_fd, pid, "status"), "\nRssAnon:") != NULL;
+}
+
+/* A process whose first thread has ended shows no memory, and has it: then any other thread tells,
+ * by its own number. */
+static int find_teller(int proc_fd, int pid)
+{
+    char           path[32];
+    int            fd, teller = 0;
+    DIR           *dir;
+    struct dirent *d;
+
+    if (has_memory(proc_fd, pid))
+        return pid;
+    snprintf(path, sizeof path, "%d/task", pid);
+    fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    dir = fd < 0 ? NULL : fdopendir(fd);
+    while (dir && !teller && (d = readdir(dir)))
+        if (atoi(d->d_name) > 1 && has_memory(proc_fd, atoi(d->d_name)))
+            teller = atoi(d->d_name);
+    if (dir)
+        closedir(dir);
+    return teller;
+}
+
 static uint64_t status_bytes(int proc_fd, int pid)
 {
     const char *status = read_file(proc_fd, pid, "status");
@@ -122,9 +149,12 @@ static uint64_t count_bytes(const struct watch *w, uint64_t (*bytes_of)(int proc
     if (!dir)
         return 0;
     while ((d = readdir(dir))) {
-        int pid = atoi(d->d_name);
-        if (pid > 1 && pid != getpid())
-            sum += bytes_of(w->proc_fd, pid);
+        int pid = atoi(d->d_name), teller;
+        if (pid <= 1 || pid == getpid())
+            continue;
+        teller = find_teller(w->proc_fd, pid);
+        if (teller > 0)
+            sum += bytes_of(w->proc_fd, teller);
     }
     closedir(dir);
     return sum;

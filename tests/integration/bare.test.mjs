@@ -1,8 +1,9 @@
 // No cgroup at all: processes are bounded by a resource limit, memory by the jail's looks; the end of a run is that of all but init.
 // As root, cgroups are hidden in a mount namespace of the test's own; an ordinary user simply must not have been given any.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
-import { assertGone, code, copyPrograms, isRoot, jerboa, limit, printed, processes, start, tempDir, until } from './jerboa.mjs';
+import { assertGone, code, copyPrograms, isRoot, jerboa, limit, printed, processes, root, start, tempDir, until } from './jerboa.mjs';
 
 const hide = `for m in $(awk '/ - cgroup2? /{print $5}' /proc/self/mountinfo); do mount -o remount,bind,ro $m; done; exec "$@"`;
 const missing = isRoot ? ['cgroup'] : ['cgroup', 'uid-range'];
@@ -61,7 +62,7 @@ test('memory: a large script that starts programs is not counted twice', limit, 
   const r = await judge(['--memory', '256m', '-e', code(async () => {
     const { spawnSync } = await import('node:child_process');
     const kept = Buffer.alloc(150 << 20, 1);
-    for (let i = 0; i < 100; i++) if (spawnSync('true').status !== 0) process.exit(2);
+    for (let i = 0; i < 40; i++) if (spawnSync('true').status !== 0) process.exit(2);
     process.exit(kept[7] - 1);
   })]);
   assert.deepEqual(facts(r), { verdict: 'ok', source: undefined, status: 0, ended: 'sandbox' }, r.stderr);
@@ -73,6 +74,19 @@ test('memory: V8 says it itself', limit, async () => {
     for (;;) kept.push(new Array(1e5).fill({}).map((x, i) => ({ i })));
   })]);
   assert.deepEqual(facts(r), { verdict: 'oom', source: 'v8', status: 137, ended: 'sandbox' }, r.stderr);
+});
+
+test('memory that is hard to see: without a first thread, and without a mapping', limit, async (t) => {
+  const dir = tempDir(t);
+  execFileSync('musl-gcc', ['-std=gnu17', '-D_GNU_SOURCE', '-Wall', '-Werror', '-O1', '-static', '-o', `${dir}/hoard`, `${root}/tests/programs/hoard.c`]);
+  const hoard = (how) => judge(['--memory', '128m', '--timeout', '5s', '--dir', dir, '-e', code(async (how) => {
+    const { spawnSync } = await import('node:child_process');
+    const { stdout } = spawnSync('/workspace/dir/hoard', [how, '200'], { encoding: 'utf8' });
+    console.log(stdout.trim());
+  }, how)]);
+  const leaderless = await hoard('leaderless');
+  assert.deepEqual(facts(leaderless), { verdict: 'oom', source: 'watch', status: 137, ended: 'sandbox' }, leaderless.stderr);
+  for (const how of ['memfd', 'shm']) assert.deepEqual([how, (await hoard(how)).stdout], [how, 'Function not implemented\n']);
 });
 
 test('processes are bounded, for this sandbox alone', limit, async (t) => {

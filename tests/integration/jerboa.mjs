@@ -163,7 +163,7 @@ export function deadCgroups() {
   const ids = identity(isRoot ? '/run/jerboa/ids' : path.join(`${memory}`, 'cgroup.procs'))?.split(':')[1];
   const held = new Set(read('/proc/locks').split('\n').map((line) => line.trim().split(/\s+/))
     .filter((f) => f[5]?.split(':')[2] === ids).map((f) => f[6]));
-  return ownCgroups().flatMap((dir) => list(dir).filter((name) => /^jerboa-\d+$/.test(name) && !held.has(name.slice(7)))
+  return ownCgroups().flatMap((dir) => list(dir).filter((name) => /^jerboa-u?\d+$/.test(name) && !held.has(name.replace(/\D+/, '')))
     .map((name) => path.join(dir, name)));
 }
 
