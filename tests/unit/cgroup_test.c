@@ -24,6 +24,7 @@
 
 #include "base/fd.h"
 #include "jail/cgroup.h"
+#include "jail/idrange.h"
 
 enum { SLOT = 7 };
 
@@ -120,6 +121,19 @@ int __wrap_rmdir(const char *path)
 
 static char root[64];
 
+/* Sandboxes of those who have no uid ranges are called jerboa-u7. */
+static void rename_slot(char *path, size_t size)
+{
+    char *name = strstr(path, "jerboa-7"), *digit = name ? name + strlen("jerboa-") : NULL;
+
+    if (!digit || idrange_is_possible(NULL))
+        return;
+    assert_true(strlen(path) + 2 <= size);
+    memmove(digit + 1, digit, strlen(digit) + 1);
+    *digit = 'u';
+}
+
+/* A path in the tree. */
 static const char *at(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static const char *at(const char *fmt, ...)
 {
@@ -132,6 +146,7 @@ static const char *at(const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(path + n, sizeof paths[0] - (size_t)n, fmt, ap);
     va_end(ap);
+    rename_slot(path, sizeof paths[0]);
     return path;
 }
 
