@@ -111,7 +111,6 @@ static int resolve(struct registry *r, const char *package, const struct release
     char             registry[NPM_CONFIG_URL_MAX];
     autojson json_t *packument = NULL;
 
-    TRY(registry_check_name(package, e));
     TRY(npm_config_registry(r->config, package, registry, e));
     packument = get_packument(r, registry, package, e);
     return packument ? packument_pick(packument, registry, want, ret, e) : -1;
@@ -120,6 +119,7 @@ static int resolve(struct registry *r, const char *package, const struct release
 int registry_resolve(struct registry *r, const char *package, const struct release_want *want,
                      struct release *ret, struct err *e)
 {
+    TRY(registry_check_name(package, e));
     return resolve(r, package, want, ret, e) < 0 ? err_wrap(e, "npm package %s", package) : 0;
 }
 

@@ -73,7 +73,7 @@ int runtime_newest(const char *image, struct runtime *ret, struct err *e)
         closedir(dir);
     }
     if (!*version)
-        return err_set(e, ERR_NOT_FOUND, "no runtime for %.80s is in the store", image);
+        return err_set(e, ERR_NOT_FOUND, "no Node for %.40s is in the store", image);
     TRY(runtime_name(version, name, e));
     *ret = (struct runtime){0};
     str_copy(ret->version, sizeof ret->version, version);
@@ -92,8 +92,8 @@ int runtime_find(const char *image, struct runtime *ret, struct err *e)
     if (dir < 0)
         return err_sys(e, "%s", newest.dir);
     if (seal_check(dir, &damage) < 0)
-        return err_set(e, ERR_NOT_FOUND, "%s is damaged (%.100s)", strrchr(newest.dir, '/') + 1,
-                       damage.msg);
+        return err_set(e, ERR_NOT_FOUND, "%s in the store is damaged (%.60s)",
+                       strrchr(newest.dir, '/') + 1, damage.msg);
     *ret = newest;
     return 0;
 }
@@ -120,9 +120,10 @@ static int fetch(const char *job, const char *image, struct runtime *ret, struct
                    "%s", answer.output);
 }
 
-/* `unfetched` says why nothing could be fetched: it is part of the note, or the error. */
-static int use_host(const char *image, const struct err *unfetched, struct runtime *ret,
-                    struct err *e)
+/* `missing` says what is wrong with the store, `unfetched` why nothing could be fetched: they are
+ * part of the note, or the error. */
+static int use_host(const char *image, const struct err *missing, const struct err *unfetched,
+                    struct runtime *ret, struct err *e)
 {
     struct image   wanted;
     struct runtime host = {.is_host = true};
@@ -131,9 +132,8 @@ static int use_host(const char *image, const struct err *unfetched, struct runti
     TRY(image_parse(image, &wanted, e));
     if (host_find(&host, NULL) < 0 || semver_parse(host.version, &v) < 0 ||
         (!wanted.any_version && semver_range_test(wanted.range, &v) != 1))
-        return err_set(e, ERR_UNAVAILABLE,
-                       "no Node for %.40s in the store or on this machine, and %.170s", image,
-                       unfetched->msg);
+        return err_set(e, ERR_UNAVAILABLE, "%.110s, none of this machine suits, and %s",
+                       missing->msg, unfetched->msg);
     snprintf(host.note, sizeof host.note, "using Node %s of this machine (%.60s/bin/node): %s",
              host.version, host.dir, unfetched->msg);
     *ret = host;
@@ -142,14 +142,15 @@ static int use_host(const char *image, const struct err *unfetched, struct runti
 
 int runtime_ensure(const char *image, struct runtime *ret, struct err *e)
 {
-    struct err failed = {0};
+    struct err missing = {0}, failed = {0};
 
-    if (runtime_find(image, ret, &failed) == 0)
+    if (runtime_find(image, ret, &missing) == 0)
         return 0;
-    if (failed.kind == ERR_NOT_FOUND && fetch("runtime", image, ret, &failed) == 0)
+    failed = missing;
+    if (missing.kind == ERR_NOT_FOUND && fetch("runtime", image, ret, &failed) == 0)
         return 0;
     if (failed.kind == ERR_UNAVAILABLE)
-        return use_host(image, &failed, ret, e);
+        return use_host(image, &missing, &failed, ret, e);
     if (e)
         *e = failed;
     return -1;

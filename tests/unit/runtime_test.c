@@ -69,11 +69,13 @@ static void test_damaged_is_not_found(void **state)
     assert_int_equal(file_write_text(dir, path, "xx", NULL), 0);
     assert_int_equal(runtime_find("24", &runtime, &e), -1);
     assert_int_equal(e.kind, ERR_NOT_FOUND);
-    assert_string_equal(e.msg, "node-24.9.0-" RUNTIME_ARCH " is damaged (node has changed)");
+    assert_string_equal(e.msg,
+                        "node-24.9.0-" RUNTIME_ARCH " in the store is damaged (node has changed)");
     assert_int_equal(runtime_newest("24", &runtime, NULL), 0);
     assert_int_equal(unlinkat(dir, path, 0), 0);
     assert_int_equal(runtime_find("24", &runtime, &e), -1);
-    assert_string_equal(e.msg, "node-24.9.0-" RUNTIME_ARCH " is damaged (node is missing)");
+    assert_string_equal(e.msg,
+                        "node-24.9.0-" RUNTIME_ARCH " in the store is damaged (node is missing)");
 }
 
 static void test_find(void **state)
