@@ -50,5 +50,9 @@ const struct verb verb_pull = {
     .summary = "Fetches a Node.js runtime into the store and prints its directory",
     .usage = "pull [--verify] [IMAGE]",
     .options = options,
+    .details = "IMAGE is node:lts-slim unless given: node:22, node:24.1, node:current. npm's own "
+               "configuration counts: registry, credentials, cafile, ca, strict-ssl and proxies of "
+               "npm_config_*, ~/.npmrc and the global npmrc; not a project's .npmrc, because all "
+               "projects share the store. A download that broke off goes on where it was.\n",
     .main = pull_main,
 };

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "fetch/progress.h"
+#include "store/lock.h"
 #include "store/store.h"
 
 enum { HASH_BYTES = 32, STALE_S = 24 * 60 * 60 }; /* half of a sha512 names it well enough */
@@ -27,32 +28,14 @@ static void hash_name(const struct release *release, const char *before, const c
     snprintf(ret + n, NAME_MAX + 1 - (size_t)n, "%s", after);
 }
 
-static bool is_still(int dir_fd, const char *name, int fd)
-{
-    struct stat there, ours;
-
-    return fstatat(dir_fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &ours) == 0 &&
-           there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
-}
-
-static int lock(int fd, int how)
-{
-    int done;
-
-    do
-        done = flock(fd, how);
-    while (done < 0 && errno == EINTR);
-    return done;
-}
-
 /* Its lock is ours when this returns; who had it before may have renamed or removed the file. */
 static int open_part(struct download *d, struct err *e)
 {
     for (;;) {
         autofd int fd = openat(d->dir_fd, d->part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd < 0 || lock(fd, LOCK_EX) < 0)
+        if (fd < 0 || lock_take(fd, LOCK_EX) < 0)
             return err_sys(e, "write into downloads of the store");
-        if (is_still(d->dir_fd, d->part, fd)) {
+        if (lock_is_still(d->dir_fd, d->part, fd)) {
             d->fd = take_fd(&fd);
             return 0;
         }
@@ -84,7 +67,8 @@ void download_unlock(struct download *d)
 
 void download_drop(struct download *d)
 {
-    unlinkat(d->dir_fd, d->part, 0);
+    if (lock_is_still(d->dir_fd, d->part, d->fd)) /* after download_unlock it may be another's */
+        unlinkat(d->dir_fd, d->part, 0);
     download_leave(d);
 }
 
@@ -187,7 +171,7 @@ static bool is_stale(int dir_fd, const char *name, int fd)
 
     return *name == '.' && n > 5 && strcmp(name + n - 5, ".part") == 0 && fstat(fd, &st) == 0 &&
            S_ISREG(st.st_mode) && st.st_mtim.tv_sec + STALE_S < time(NULL) &&
-           lock(fd, LOCK_EX | LOCK_NB) == 0 && is_still(dir_fd, name, fd);
+           lock_take(fd, LOCK_EX | LOCK_NB) == 0 && lock_is_still(dir_fd, name, fd);
 }
 
 void download_sweep(void)

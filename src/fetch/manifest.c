@@ -53,9 +53,10 @@ static int list_names(int dir_fd, char ***ret, size_t *ret_n, struct err *e)
     while ((d = readdir(dir))) {
         if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
             continue;
-        names = reallocarray(names, n + 1, sizeof *names);
-        if (!names || !(names[n++] = strdup(d->d_name)))
+        char **longer = reallocarray(names, n + 1, sizeof *names);
+        if (!longer || !(longer[n++] = strdup(d->d_name)))
             abort();
+        names = longer;
     }
     closedir(dir);
     if (n > 0)

@@ -109,12 +109,9 @@ static int begin(struct transfer *t)
 static int take(struct transfer *t, const char *data, size_t size)
 {
     curl_off_t length = -1;
-    int64_t    first = t->at;
 
-    if (first < 0) {
+    if (t->at < 0)
         TRY(begin(t));
-        first = t->at;
-    }
     if (t->at > t->request->max_bytes - (int64_t)size)
         return err_set(t->err, ERR_LIMIT, "longer than %lld MiB",
                        (long long)(t->request->max_bytes >> 20));

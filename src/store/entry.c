@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "store/lock.h"
 
 static const char part_suffix[] = ".part";
 
@@ -66,14 +67,6 @@ static void remove_content(int dir_fd)
         closedir(dir);
 }
 
-static bool is_still(int parent_fd, const char *name, int dir_fd)
-{
-    struct stat there, ours;
-
-    return fstatat(parent_fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-           fstat(dir_fd, &ours) == 0 && there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
-}
-
 int entry_look(int parent_fd, const char *name, entry_check *check, struct err *e)
 {
     autofd int fd = open_dir(parent_fd, name);
@@ -83,16 +76,6 @@ int entry_look(int parent_fd, const char *name, entry_check *check, struct err *
     if (fd < 0)
         return err_sys(e, "%s in the store", name);
     return check(fd, e) < 0 ? -1 : 1;
-}
-
-static int lock(int fd, int how)
-{
-    int done;
-
-    do
-        done = flock(fd, how);
-    while (done < 0 && errno == EINTR);
-    return done;
 }
 
 /* An fd with the lock on the part directory; -1 with errno 0 when it was renamed or removed while
@@ -106,9 +89,9 @@ static int lock_part(int parent_fd, const char *part)
     fd = open_dir(parent_fd, part);
     if (fd < 0 && errno != ENOENT)
         return -1;
-    if (fd >= 0 && lock(fd, LOCK_EX) < 0)
+    if (fd >= 0 && lock_take(fd, LOCK_EX) < 0)
         return -1;
-    if (fd >= 0 && is_still(parent_fd, part, fd))
+    if (fd >= 0 && lock_is_still(parent_fd, part, fd))
         return take_fd(&fd);
     errno = 0;
     return -1;
@@ -199,7 +182,8 @@ void entry_sweep(int parent_fd)
 
     while (dir && (d = readdir(dir))) {
         autofd int part = is_part(d->d_name) ? open_dir(parent_fd, d->d_name) : -1;
-        if (part >= 0 && lock(part, LOCK_EX | LOCK_NB) == 0 && is_still(parent_fd, d->d_name, part))
+        if (part >= 0 && lock_take(part, LOCK_EX | LOCK_NB) == 0 &&
+            lock_is_still(parent_fd, d->d_name, part))
             remove_part(parent_fd, d->d_name, part);
     }
     if (dir)

@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
@@ -392,6 +393,22 @@ test('verdaccio: a certificate that the system does not know', limit, async (t) 
     assert.equal(status, 1);
     assert.match(stderr, /does not count.*\n.*the registry cannot be trusted/);
   });
+});
+
+test('a registry with TLS does not lead to one without', limit, async (t) => {
+  const { dir } = verdaccio;
+  const plain = await listen(t, notFound);
+  const [key, cert] = await Promise.all(['key', 'cert'].map((name) => readFile(`${dir}/${name}.pem`)));
+  const server = createTlsServer({ key, cert }, (req, res) => res.writeHead(302, { location: `http://${plain.host}/x` }).end());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const place = await makeHome(t, { '.npmrc': `registry=https://127.0.0.1:${server.address().port}/\ncafile=${dir}/cert.pem\n` });
+  assertRefused(await fetchPackage(place, 'thing'), /redirects to an address that is not http, or no longer https/);
+  assert.deepEqual(plain.seen, []);
 });
 
 test('verdaccio: through a proxy', limit, async (t) => {
