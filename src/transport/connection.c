@@ -470,8 +470,8 @@ static void take_input(struct connection *c, size_t size)
 
     if (c->state == LINGERING) {
         c->lingered += size;
-        if (c->lingered > LINGER_BYTES)
-            die(c);
+        if (c->lingered > LINGER_BYTES) /* then it has to stop, and to read its answer */
+            set_deaf(c, true);
         return;
     }
     if (buf_add(&c->in, c->all->read, size) < 0) {

@@ -266,6 +266,10 @@ static void resume(struct asked *a, struct http_session *s, const char *last_id)
                "what came after this Last-Event-ID is forgotten: ask anew");
         return;
     }
+    if (stream->sse.ended && seq == stream->sse.last) { /* of a cancelled request, for example */
+        refuse_method(a, "POST"); /* the official client takes this for the end; not an empty 200 */
+        return;
+    }
     reply_stream(a->reply, &stream->sse, NULL, NULL);
     sse_replay(&stream->sse, seq);
 }
@@ -274,6 +278,10 @@ static void listen_alone(struct asked *a, struct http_session *s)
 {
     struct http_stream *stream = http_session_standalone(s);
 
+    if (stream->sse.sink) { /* two would throw each other off; who lost his comes with an id */
+        refuse(a, 409, RPC_INVALID_REQUEST, "this session has such a stream already");
+        return;
+    }
     reply_stream(a->reply, &stream->sse, NULL, NULL);
     http_session_prime(s, &stream->sse);
 }

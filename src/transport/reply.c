@@ -36,6 +36,7 @@ static const struct {
     {405, "Method Not Allowed"},
     {406, "Not Acceptable"},
     {408, "Request Timeout"},
+    {409, "Conflict"},
     {413, "Content Too Large"},
     {415, "Unsupported Media Type"},
     {429, "Too Many Requests"},

@@ -114,6 +114,8 @@ int serve_run(struct mcp_server *s, struct event_base *base, const struct serve_
         event_base_dispatch(base);
     if (v.http)
         tell_counts(http_counts(v.http));
+    if (r == 0 && v.stdio && stdio_lost_answers(v.stdio))
+        r = err_set(e, ERR_UNAVAILABLE, "the client did not read all answers");
     stdio_free(v.stdio);
     http_free(v.http);
     for (size_t i = 0; i < ENDS; i++)

@@ -354,6 +354,8 @@ static void on_left(void *owner, size_t bytes)
     (void)bytes;
     if (t->waits)
         stream_offer(t->stream);
+    if (t->hung_up || t->input_over) /* it reads on: then it has time */
+        deadline_set(&t->flush, FLUSH_MS);
     if (t->input_over)
         later_ask(&t->step);
 }
@@ -432,6 +434,11 @@ void stdio_stop(struct stdio *t, int64_t deadline_ms)
     mcp_server_stop(t->server);
     deadline_set(&t->stop_time, deadline_ms);
     later_ask(&t->step);
+}
+
+bool stdio_lost_answers(const struct stdio *t)
+{
+    return t->broken;
 }
 
 void stdio_free(struct stdio *t)

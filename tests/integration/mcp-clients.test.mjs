@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { legacy, limit, load, modern, packagesDirectory, program, startHttp } from './mcp.mjs';
 
 const info = { name: 'jerboa-tests', version: '1.0.0' };
@@ -68,10 +69,12 @@ async function connect(t, variant) {
   const errors = [];
   made.client.onerror = (error) => errors.push(error);
   const server = variant.http ? await startHttp(t) : null;
-  const transport = variant.http ? new variant.http(new URL(server.url)) : variant.transport();
+  let requests = 0;
+  const counting = (...args) => (requests++, fetch(...args));
+  const transport = variant.http ? new variant.http(new URL(server.url), { fetch: counting }) : variant.transport();
   await made.client.connect(transport);
   t.after(() => made.client.close());
-  return { ...made, server, errors };
+  return { ...made, server, errors, requests: () => requests };
 }
 
 const text = (result) => result.content[0].text;
@@ -124,13 +127,16 @@ for (const [name, variant] of Object.entries(variants)) {
     });
 
     test('cancels', async (t) => {
-      const { call, server } = await connect(t, variant);
+      const { call, server, requests } = await connect(t, variant);
       const controller = new AbortController();
       const slow = call({ name: 'slow_compute', arguments: { seconds: 50 } }, { signal: controller.signal });
       setTimeout(() => controller.abort(), 100);
       await assert.rejects(slow);
       assert.match(text(await call({ name: 'test_simple_text' })), /simple text/);
       if (!server) return;
+      const asked = requests(); // a client must not come back again and again for what is over
+      await sleep(2500);
+      assert.ok(requests() - asked <= 2, `${requests() - asked} more requests after a cancel`);
       const began = Date.now(); // a call that still runs would hold the server for two seconds
       await server.stop();
       assert.ok(Date.now() - began < 1500, 'the call still ran');
