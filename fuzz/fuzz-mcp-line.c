@@ -7,7 +7,8 @@
  * Asserted: each line that comes back is one JSON-RPC message, or an array of
  * them; after whatever was sent, a ping on a line of its own is answered; the
  * transport ends once when the input has ended; no call is forgotten, and
- * nothing stays on the loop. */
+ * nothing stays on the loop. And of rpc_read, line by line: it takes what
+ * json_parse takes; what it refuses has an id only if it stands in the line. */
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
@@ -19,6 +20,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "mcp-fixture.h"
+#include "mcp/rpc.h"
 #include "transport/stdio.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -65,7 +67,8 @@ static void check_message(const json_t *m)
 
 static void hear_line(const char *line, size_t size)
 {
-    json_t *j = json_loadb(line, size, JSON_REJECT_DUPLICATES, NULL), *m;
+    /* an id may have had \u0000 in it, and comes back as it was */
+    json_t *j = json_loadb(line, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL), *m;
     size_t  i;
 
     assert(j);
@@ -158,6 +161,38 @@ static void finish(void)
     assert(play.ended == 1 || play.flags & (STOPPED | NO_READER));
 }
 
+/* ---- reading alone ---- */
+
+static void check_read(const char *line, size_t size)
+{
+    json_t          *refusal = NULL;
+    autojson json_t *message = rpc_read(line, size, &refusal), *same = json_parse(line, size, NULL);
+    const json_t    *id = json_object_get(refusal, "id");
+    json_int_t       code =
+        json_integer_value(json_object_get(json_object_get(refusal, "error"), "code"));
+
+    assert(!message == !same && !message == !!refusal && json_equal(message, same) == !!same);
+    assert(message || code == RPC_PARSE_ERROR || code == RPC_INVALID_REQUEST);
+    assert(!id || (code == RPC_INVALID_REQUEST && memmem(line, size, "\"id\"", 4) &&
+                   memmem(line, size, "\"method\"", 8)));
+    if (json_is_integer(id)) {
+        autofree char *text = json_dumps(id, JSON_ENCODE_ANY);
+        assert(memmem(line, size, text, strlen(text)) || strcmp(text, "0") == 0); /* -0 */
+    }
+    json_decref(refusal);
+}
+
+static void check_reads(const char *data, size_t size)
+{
+    while (size > 0) {
+        const char *end = memchr(data, '\n', size);
+        size_t      n = end ? (size_t)(end - data) : size;
+
+        check_read(data, n);
+        data += n + !!end, size -= n + !!end;
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct event_base *base;
@@ -166,6 +201,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size == 0)
         return 0;
+    check_reads((const char *)data + 1, size - 1);
     base = play.base ? play.base : event_base_new();
     play = (struct play){.base = base, .flags = data[0]};
     assert(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);

@@ -6,7 +6,6 @@
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <openssl/rand.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include "base/base64.h"
 #include "base/fd.h"
+#include "base/random.h"
 #include "base/str.h"
 
 enum { KEY_SIZE = 32, MAC_SIZE = 32, LIFE_S = 600, WINDOW = 1 << 20, STATE_MAX = 65536 };
@@ -24,23 +24,14 @@ struct states {
     unsigned char used[WINDOW / 8];
 };
 
-static void random_bytes(unsigned char *ret, int size)
+/* The clock of the machine, asleep or not: setting the time of day neither ends nor prolongs. */
+static int64_t now_s(void)
 {
-    if (RAND_bytes(ret, size) != 1)
+    struct timespec now;
+
+    if (clock_gettime(CLOCK_BOOTTIME, &now) < 0)
         abort();
-}
-
-void states_random_id(char ret[33])
-{
-    static const char hex[] = "0123456789abcdef";
-    unsigned char     bytes[16];
-
-    random_bytes(bytes, sizeof bytes);
-    for (size_t i = 0; i < 16; i++) {
-        ret[2 * i] = hex[bytes[i] >> 4];
-        ret[2 * i + 1] = hex[bytes[i] & 15];
-    }
-    ret[32] = '\0';
+    return now.tv_sec;
 }
 
 struct states *states_new(void)
@@ -79,8 +70,8 @@ static void mac_of(const struct states *s, const char *subject, const unsigned c
 char *states_seal(struct states *s, const char *subject, const json_t *content)
 {
     unsigned char    mac[MAC_SIZE];
-    autojson json_t *payload = json_pack("{s:I, s:I, s:O}", "e", (json_int_t)time(NULL) + LIFE_S,
-                                         "n", (json_int_t)s->last + 1, "c", content);
+    autojson json_t *payload = json_pack("{s:I, s:I, s:O}", "e", (json_int_t)now_s() + LIFE_S, "n",
+                                         (json_int_t)s->last + 1, "c", content);
     autofree char   *text = json_dumps(payload, JSON_COMPACT), *left = NULL, *right = NULL;
 
     if (!text || strlen(text) > STATE_MAX)
@@ -111,7 +102,7 @@ static json_t *check_payload(struct states *s, const unsigned char *payload, siz
 
     if (!j)
         return NULL;
-    if (json_integer_value(json_object_get(j, "e")) < time(NULL) || number <= s->last - WINDOW) {
+    if (json_integer_value(json_object_get(j, "e")) < now_s() || number <= s->last - WINDOW) {
         err_set(e, ERR_INVALID, "requestState has expired: start again");
         return NULL;
     }

@@ -15,6 +15,3 @@ void           states_free(struct states *s);
  * NULL when the content is too large to travel. */
 char   *states_seal(struct states *s, const char *subject, const json_t *content);
 json_t *states_open(struct states *s, const char *subject, const char *text, struct err *e);
-
-/* 128 random bits in hexadecimal, for ids that are rights. */
-void states_random_id(char ret[33]);

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/random.h"
 #include "loop/deadline.h"
 #include "mcp/call_private.h"
 #include "mcp/listen.h"
 #include "mcp/offer.h"
 #include "mcp/request.h"
-#include "mcp/state.h"
 
 enum {
     TASKS_MAX = 10000,
@@ -199,7 +199,7 @@ struct task *tasks_create(struct tasks *all, struct mcp_call *c)
     if (!t)
         abort();
     *t = (struct task){.tasks = all, .owner = owner, .call = c, .got = json_object()};
-    states_random_id(t->id);
+    random_id(t->id);
     stamp(t->created);
     stamp(t->updated);
     deadline_init(&t->deadline, all->server->base, on_expired, t);

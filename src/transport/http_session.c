@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "base/fd.h"
+#include "base/random.h"
 #include "mcp/revision.h"
-#include "mcp/state.h"
 
 enum {
     SESSION_IDLE_MS = 60 * 60 * 1000,
@@ -120,7 +120,7 @@ struct http_session *http_session_new(struct http_sessions *all, const char *pri
     s = calloc(1, sizeof *s);
     if (!s)
         abort();
-    states_random_id(s->id);
+    random_id(s->id);
     s->mcp = mcp_session_new(all->server, principal, &session_ops, s);
     s->used_ms = now_ms();
     bucket = bucket_of(all, s->id);

@@ -1,0 +1,7 @@
+/* random - bytes and names that nobody can guess, from the kernel. */
+#pragma once
+
+#include <stddef.h>
+
+void random_bytes(void *ret, size_t size);
+void random_id(char ret[33]); /* 128 bits in hexadecimal, for ids that are rights */
