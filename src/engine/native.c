@@ -201,7 +201,9 @@ static void add_etc(json_t *entries, const struct native_spec *spec)
             add_bind(entries, *path, *path);
     if (bundle)
         add_bind(entries, bundle, bundles[0]);
-    if (spec->network == NATIVE_NETWORK_HOST && access("/etc/resolv.conf", R_OK) == 0)
+    if (!spec->host_network) /* any address will do: all queries go to init */
+        add_row(entries, &(struct row){"file", "/etc/resolv.conf", "nameserver 198.18.0.2\n"});
+    else if (access("/etc/resolv.conf", R_OK) == 0)
         add_bind(entries, "/etc/resolv.conf", "/etc/resolv.conf");
 }
 
@@ -267,8 +269,8 @@ json_t *native_plan(const struct native_spec *spec, struct err *e)
     add_disk(entries, spec);
     add_user_dirs(entries, spec);
     add_rows(entries, masks);
-    plan = json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT, "hostNetwork",
-                     spec->network == NATIVE_NETWORK_HOST, "memoryBytes",
+    plan = json_pack("{s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT, "hostNetwork",
+                     spec->host_network, "egress", !spec->host_network, "memoryBytes",
                      (json_int_t)spec->memory_bytes, "initMemoryBytes", init_memory, "cpusMilli",
                      (json_int_t)spec->cpus_milli, "pids", (json_int_t)spec->pids, "fds",
                      (json_int_t)spec->fds, "entries", entries);
@@ -281,13 +283,13 @@ static const char search_path[] = "PATH=" RUNTIME "/bin:/usr/local/bin:/usr/bin:
 
 #define ENVIRONMENT search_path, "HOME=/root", "LANG=C.UTF-8", "USER=root"
 
-const char *const *native_environment(enum native_network network)
+const char *const *native_environment(void)
 {
     static const char *const plain[] = {ENVIRONMENT, NULL};
     static const char *const with_bundle[] = {
         ENVIRONMENT, "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt", NULL};
 
-    return network == NATIVE_NETWORK_HOST && find_bundle() ? with_bundle : plain;
+    return find_bundle() ? with_bundle : plain;
 }
 
 /* ---- the jail ---- */

@@ -128,7 +128,7 @@ static void test_names(void **state)
 {
     struct names *n = names_new();
     struct ip     a, b, again, other;
-    char          name[16];
+    char          name[24];
     int           taken = 2;
 
     (void)state;

@@ -1,0 +1,64 @@
+#include "cli/network.h"
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "npm/npm_config.h"
+
+int network_init(struct network *n, const char *name, const struct option_list *rules,
+                 struct err *e)
+{
+    const char       *list[OPTION_LIST_MAX + 1] = {0}, *registries[2] = {0};
+    struct npm_config config;
+
+    if (!name)
+        name = rules->n > 0 ? "allow" : "internet";
+    for (size_t i = 0; i < rules->n; i++)
+        list[i] = rules->items[i];
+    TRY(npm_config_load(&config, e));
+    registries[0] = config.registry;
+    n->policy = policy_new(name, list, registries, e);
+    if (!n->policy)
+        return -1;
+    n->is_host = policy_kind(n->policy) == POLICY_HOST;
+    snprintf(n->registry, sizeof n->registry, "npm_config_registry=%s", config.registry);
+    return 0;
+}
+
+void network_done(struct network *n)
+{
+    policy_free(n->policy);
+}
+
+static const char *text_of(const json_t *row, const char *name)
+{
+    return json_string_value(json_object_get(row, name));
+}
+
+static void tell_refused(const json_t *row)
+{
+    const json_t *port = json_object_get(row, "port");
+
+    fprintf(stderr, "jerboa: network: %s", text_of(row, "host"));
+    if (json_is_integer(port))
+        fprintf(stderr, ", port %lld", (long long)json_integer_value(port));
+    fprintf(stderr, ": %s (%s)\n", text_of(row, "rule"), text_of(row, "allow"));
+}
+
+static long long number_of(const json_t *row, const char *name)
+{
+    return (long long)json_integer_value(json_object_get(row, name));
+}
+
+void network_tell(const json_t *refused, const json_t *connections)
+{
+    size_t  i;
+    json_t *row;
+
+    json_array_foreach ((json_t *)refused, i, row)
+        tell_refused(row);
+    json_array_foreach ((json_t *)connections, i, row)
+        fprintf(stderr, "connection %s:%lld (%s), sent %lld bytes, received %lld, %lld ms\n",
+                text_of(row, "host"), number_of(row, "port"), text_of(row, "address"),
+                number_of(row, "sentBytes"), number_of(row, "receivedBytes"), number_of(row, "ms"));
+}
