@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "jail/handover.h"
 #include "jail/privilege.h"
+#include "jail/redirect.h"
 #include "jail/report.h"
 #include "jail/root.h"
 #include "jail/userns.h"
@@ -146,6 +147,11 @@ static int step_loopback(struct jail *j, struct err *e)
     return 0;
 }
 
+static int step_redirect(struct jail *j, struct err *e)
+{
+    return j->plan.egress ? redirect_to_init(e) : 0;
+}
+
 static int step_build(struct jail *j, struct err *e)
 {
     return root_build(&j->plan, e);
@@ -212,7 +218,7 @@ static int step_filter(struct jail *j, struct err *e)
 
 static int step_exec(struct jail *j, struct err *e)
 {
-    const char *argv[] = {"jerboa-init", NULL}, *env[] = {NULL};
+    const char *argv[] = {"jerboa-init", j->plan.egress ? "egress" : NULL, NULL}, *env[] = {NULL};
 
     execve(j->plan.init, (char *const *)argv, (char *const *)env);
     return err_sys(e, "%s", j->plan.init);
@@ -237,6 +243,7 @@ static const struct step {
     {INSIDE, "wait for ids", step_wait, "before that it is nobody"},
     {INSIDE, "become root", step_become_root, "of its own namespace, for the steps that follow"},
     {INSIDE, "bring up loopback", step_loopback, "the only network there is"},
+    {INSIDE, "redirect", step_redirect, "what code connects to and looks up reaches init"},
     {INSIDE, "build root", step_build, "the entries of the plan, in a fresh tmpfs"},
     {INSIDE, "pivot", step_pivot, "after this no host path can be named"},
     {INSIDE, "enter cgroup", step_enter_cgroup,
