@@ -249,11 +249,11 @@ static void on_carry_sent(void *owner, size_t bytes)
     struct connection *c = owner;
     autobuf struct buf b;
 
+    buf_init(&b, 16);
     c->sent += (uint32_t)bytes;
     c->bytes_out += bytes;
     if (c->sent < WORTH_A_FRAME || c->inside_ended)
         return;
-    buf_init(&b, 16);
     message_pack_u32(&b, c->sent);
     send_frame(c->e, FRAME_CREDIT, c->id, STREAM_OUT, b.data, b.size);
     c->received -= c->sent;
