@@ -1,6 +1,7 @@
 /* seeds - writes the seeds that are made of frames: BUILD/fuzz/seeds fuzz/corpus
  *
- * Each is a short story in words, a word a frame, with its channel in front. Run it again when the
+ * Each is a short story in words, a word a frame, with its channel in front, `^` for one of init's.
+ * Run it again when the
  * grammar changes: old seeds would die at their first frame. */
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,6 +30,8 @@ static const struct seed {
     {"frame/group-make-end", "1:group-make 1:group-end"},
     {"frame/plan", "plan"},
     {"frame/started-done", "1:started 1:done"},
+    {"frame/connect", "^1:connect ^1:out ^1:data ^1:end-out ^1:reset"},
+    {"frame/lookup", "^2:lookup ^2:found"},
     {"frame/cut-short", "1:cat cut"},
 
     {"init/hello-twice", "hello hello"},
@@ -50,6 +53,22 @@ static const struct seed {
     {"init/data-past-the-end", "hello 1:wait 1:bulk 1:end 1:data"},
     {"init/plan-on-a-channel", "hello 1:cat 1:plan"},
     {"init/cut-short", "hello 1:cat cut"},
+    {"init/connection",
+     "hello 1:net-echo 9:bulk ^1:data ^1:data 9:bulk ^1:credit-out 9:bulk ^1:end 9:bulk"},
+    {"init/connection-reset", "hello 1:net-echo 9:bulk ^1:data ^1:reset ^1:data 9:bulk ^2:reset"},
+    {"init/connection-half-closed", "hello 1:net-half 9:bulk ^1:data 9:bulk ^1:end 9:bulk ^2:end"},
+    {"init/connection-hangs-up",
+     "hello 1:net-hang-up 9:bulk ^1:data 9:bulk ^1:data ^2:data ^2:end"},
+    {"init/connection-floods", "hello 1:net-flood 9:bulk 9:bulk 9:bulk 9:bulk 9:bulk 9:bulk 9:bulk "
+                               "9:bulk ^1:credit-out 9:bulk ^1:end 1:kill 9:bulk"},
+    {"init/connection-past-its-credit", "hello 1:net-echo 9:bulk ^1:credit-out"},
+    {"init/connection-data-past-the-end", "hello 1:net-half 9:bulk ^1:end ^1:data"},
+    {"init/lookups", "hello 1:dns 9:bulk ^1:found ^3:found 9:bulk ^2:found ^2:found ^99:found"},
+    {"init/network-in-a-crowd",
+     "hello 1:net-echo 2:net-half 3:net-flood 4:dns 5:net-hang-up 6:cat 7:net-echo 8:net-echo "
+     "9:bulk ^1:data ^2:data ^3:credit-out ^4:found ^5:data ^6:data ^7:data ^8:end ^9:reset "
+     "9:bulk ^1:end 1:kill 9:bulk ^3:reset ^2:end 9:bulk"},
+    {"init/spawn-on-a-channel-of-init", "hello ^1:cat"},
 
     {"server/good-run", "+0 " GOOD_RUN},
     {"server/good-run-at-once", "+16 " GOOD_RUN},
@@ -117,6 +136,13 @@ static int exited_wildly(struct buf *b, const char *text)
     return message_pack_exited(b, &(struct message_exited){-1, INT32_MAX, 0, 0, false});
 }
 
+static int connect_to(struct buf *b, const char *text)
+{
+    (void)text;
+    return message_pack_connect(
+        b, &(struct message_connect){{[10] = 0xff, 0xff, 93, 184, 215, 14}, 443});
+}
+
 static int error(struct buf *b, const char *text)
 {
     return message_pack_error(b, &(struct message_error){2, text});
@@ -167,6 +193,15 @@ static const struct word {
     {"exited", FRAME_EXITED, 0, exited, "0"},
     {"exited-wildly", FRAME_EXITED, 0, exited_wildly, NULL},
     {"error", FRAME_ERROR, 0, error, "it cannot be done"},
+    {"net-echo", FRAME_SPAWN, 0, spawn, "/bin/t"},
+    {"net-flood", FRAME_SPAWN, 0, spawn, "/bin/f"},
+    {"net-half", FRAME_SPAWN, 0, spawn, "/bin/h"},
+    {"net-hang-up", FRAME_SPAWN, 0, spawn, "/bin/r"},
+    {"dns", FRAME_SPAWN, 0, spawn, "/bin/d"},
+    {"connect", FRAME_CONNECT, 0, connect_to, NULL},
+    {"reset", FRAME_RESET, 0, NULL, NULL},
+    {"lookup", FRAME_LOOKUP, 0, bytes, "a query of some bytes"},
+    {"found", FRAME_FOUND, 0, bytes, "an answer of some bytes"},
     {"plan", FRAME_PLAN, 0, bytes, "{}"},
     {"group-make", FRAME_GROUP_MAKE, 0, NULL, NULL},
     {"group-end", FRAME_GROUP_END, 0, NULL, NULL},
@@ -191,6 +226,11 @@ static void add_frame(struct buf *b, uint32_t channel, const char *name)
     exit(1);
 }
 
+static uint32_t channel_of(const char *word)
+{
+    return *word == '^' ? CHANNEL_OF_INIT | (uint32_t)atoi(word + 1) : (uint32_t)atoi(word);
+}
+
 static void tell(struct buf *b, const char *story)
 {
     autofree char *copy = strdup(story);
@@ -204,7 +244,7 @@ static void tell(struct buf *b, const char *story)
         else if (strcmp(word, "cut") == 0)
             b->size -= 3;
         else
-            add_frame(b, colon ? (uint32_t)atoi(word) : 0, colon ? colon + 1 : word);
+            add_frame(b, colon ? channel_of(word) : 0, colon ? colon + 1 : word);
     }
 }
 
