@@ -22,11 +22,19 @@ test: all ## everything a newcomer should see pass, in under ten minutes
 conformance: all ## the official suite of MCP, both requirement sets
 	@tools/conformance $(BUILD)
 
-test-full: $(ASAN)/build.ninja ## sanitizers, linters, fuzzers with coverage
+test-full: $(ASAN)/build.ninja ## sanitizers, linters, fuzzers with coverage, arm64
 	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
-	@tools/test $(ASAN) unit fuzz integration conformance
+	@tools/test $(ASAN) unit fuzz integration user conformance
 	@tools/lint
 	@tools/fuzz 10
+	@tools/cross $(SUDO)
+
+cross: $(STAMP) ## build for arm64 and run its unit tests under qemu
+	@tools/cross $(SUDO)
+
+guest: all ## cgroup v2 in an emulated Debian with systemd, as root and as a user: some minutes
+	@PACKAGES=tests/guest/packages.txt tools/packages $(SUDO)
+	@$(SUDO) tools/guest $(BUILD)
 
 bench: all ## figures, as ratios within one run
 	@bench/run $(BUILD)
@@ -43,7 +51,7 @@ install: $(BUILD)/build.ninja ## install below PREFIX
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet --no-rebuild
 
 clean: ## remove what was built; the store in ~/.cache/jerboa stays
-	@rm -rf build build-asan build-fuzz $(STAMP)
+	@rm -rf build build-asan build-fuzz build-arm64 build-arm64.sysroot $(STAMP)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -60,4 +68,4 @@ $(ASAN)/build.ninja: | $(STAMP)
 	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
 	@mv $(ASAN).log $(ASAN)/setup.log
 
-.PHONY: all run test conformance test-full bench fuzz format install clean help
+.PHONY: all run test conformance test-full cross guest bench fuzz format install clean help

@@ -38,7 +38,7 @@ enum {
     STAY = 2,        /* the clients stay connected until after the end */
     NO_READER = 4,   /* they read nothing */
     STOPS_EARLY = 8, /* the stop is asked for before the last piece */
-    TOKENS = 16,     /* they must be `a`, whose token is `token-a`, or `b` */
+    TOKENS = 16,     /* they must be `a`, whose token is `token-a-0123456789`, or `b` */
 };
 
 enum { CONNECTIONS_MAX = 16, TURNS_MAX = 64 };
@@ -65,7 +65,7 @@ static struct play {
 
 static void note_head(struct client *c, const char *data, size_t size)
 {
-    static const char version[] = "HTTP/"; /* evhttp repeats the version it was asked in */
+    static const char version[] = "HTTP/";
 
     while (size > 0 && c->head_size < sizeof c->head - 1)
         c->head[c->head_size++] = *data++, size--;
@@ -234,7 +234,7 @@ static void finish(void)
 /* A file in memory; the path of it. */
 static const char *tokens_file(void)
 {
-    static const char text[] = "a token-a\nb token-b\n";
+    static const char text[] = "a token-a-0123456789\nb token-b-0123456789\n";
     static char       path[32];
     int               fd;
 

@@ -212,7 +212,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     say_lines((const char *)data + 1, size - 1);
     check_alive();
     finish();
-    stdio_stop(play.stdio);
+    stdio_free(play.stdio);
     mcp_server_free(server);
     assert(fixture_calls_open() == 0 && play.ended <= 1);
     assert(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED) == 0);

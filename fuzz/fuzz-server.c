@@ -93,12 +93,24 @@ static void answer_group_end(uint32_t channel)
     fd_write_all(play.control_fd, b.data, b.size); /* the server may have closed it since */
 }
 
+static void tell_walls(void)
+{
+    static const char  list[] = "[{\"name\":\"landlock\",\"on\":false}]";
+    autobuf struct buf b;
+
+    buf_init(&b, 128);
+    frame_add(&b, &(struct frame){FRAME_WALLS, 0, 0, (const uint8_t *)list, sizeof list - 1});
+    fd_write_all(play.control_fd, b.data, b.size);
+}
+
 static void heard_by_jail(const struct frame *f)
 {
     if (f->type == FRAME_GROUP_END)
         answer_group_end(f->channel);
+    else if (f->type == FRAME_PLAN)
+        tell_walls();
     else
-        assert(f->type == FRAME_PLAN || f->type == FRAME_GROUP_MAKE);
+        assert(f->type == FRAME_GROUP_MAKE);
 }
 
 static void heard_by_init(const struct frame *f)
@@ -205,7 +217,13 @@ static void on_sandbox_done(void *owner, const struct err *e)
     play.sandboxes_done++;
 }
 
-static const struct sandbox_ops sandbox_ops = {on_sandbox_done};
+static void on_walls(void *owner, const json_t *list)
+{
+    (void)owner;
+    assert(json_array_size(list) == 1 && play.sandbox);
+}
+
+static const struct sandbox_ops sandbox_ops = {on_sandbox_done, on_walls};
 static const struct run_ops     run_ops = {on_output, on_stdin_room, on_run_done};
 
 static void set_the_scene(void)

@@ -27,6 +27,7 @@ static const struct seed {
     {"frame/exited", "1:exited"},
     {"frame/error", "1:error"},
     {"frame/group-ended", "1:group-ended"},
+    {"frame/walls", "0:walls"},
     {"frame/group-make-end", "1:group-make 1:group-end"},
     {"frame/plan", "plan"},
     {"frame/started-done", "1:started 1:done"},
@@ -151,7 +152,7 @@ static int error(struct buf *b, const char *text)
 static int group_ended(struct buf *b, const char *text)
 {
     (void)text;
-    return message_pack_group_ended(b, &(struct message_group_ended){1, 2, 3, 4});
+    return message_pack_group_ended(b, &(struct message_group_ended){1, 2, 3, 4, false});
 }
 
 static int hello(struct buf *b, const char *text)
@@ -206,6 +207,7 @@ static const struct word {
     {"group-make", FRAME_GROUP_MAKE, 0, NULL, NULL},
     {"group-end", FRAME_GROUP_END, 0, NULL, NULL},
     {"group-ended", FRAME_GROUP_ENDED, 0, group_ended, NULL},
+    {"walls", FRAME_WALLS, 0, bytes, "[{\"name\":\"landlock\",\"on\":false}]"},
 };
 
 static void add_frame(struct buf *b, uint32_t channel, const char *name)

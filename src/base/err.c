@@ -50,3 +50,10 @@ int err_wrap(struct err *e, const char *fmt, ...)
     e->msg[sizeof e->msg - 1] = '\0';
     return -1;
 }
+
+void err_append(struct err *e, const char *what_to_do)
+{
+    size_t n = strlen(e->msg);
+
+    snprintf(e->msg + n, sizeof e->msg - n, ": %s", what_to_do);
+}

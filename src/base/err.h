@@ -27,8 +27,9 @@ struct err {
 
 int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-int err_sys(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int  err_sys(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int  err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void err_append(struct err *e, const char *what_to_do); /* behind the reason, after a colon */
 
 #define TRY(expr)                                                                                  \
     do {                                                                                           \

@@ -1,6 +1,7 @@
 #include "base/program.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,4 +29,18 @@ char *program_find(const char *name, struct err *e)
     err_set(e, ERR_UNAVAILABLE, "%s is neither beside jerboa nor in %s: install Jerboa again", name,
             JERBOA_LIBEXEC);
     return NULL;
+}
+
+int program_on_path(const char *name, char ret[PATH_MAX])
+{
+    const char *path = getenv("PATH");
+
+    for (size_t n; path && *path; path += n + (path[n] == ':')) {
+        char file[PATH_MAX];
+        n = strcspn(path, ":");
+        if (*path == '/' && snprintf(file, sizeof file, "%.*s/%s", (int)n, path, name) < PATH_MAX &&
+            access(file, X_OK) == 0 && realpath(file, ret))
+            return 0;
+    }
+    return -1;
 }

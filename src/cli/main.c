@@ -10,7 +10,7 @@
 #include "cli/verb.h"
 #include "config.h"
 
-static const struct verb *const verbs[] = {&verb_run, &verb_pull, NULL};
+static const struct verb *const verbs[] = {&verb_run, &verb_pull, &verb_doctor, &verb_fetch, NULL};
 
 static const struct verb *find(const char *name)
 {
@@ -24,7 +24,8 @@ static int print_help(void)
 {
     printf("jerboa %s - runs JavaScript in isolated Node.js sandboxes\n\n", JERBOA_VERSION);
     for (const struct verb *const *v = verbs; *v; v++)
-        printf("  jerboa %-8s %s\n", (*v)->name, (*v)->summary);
+        if ((*v)->summary)
+            printf("  jerboa %-8s %s\n", (*v)->name, (*v)->summary);
     printf("  jerboa %-8s %s\n", "help", "jerboa help VERB tells more");
     printf("\n  --help, --version\n");
     return 0;
@@ -34,8 +35,9 @@ static int unknown_verb(const char *word)
 {
     const char *names[sizeof verbs / sizeof verbs[0] + 3] = {"help", "--help", "--version"}, *near;
 
-    for (size_t i = 0; verbs[i]; i++)
-        names[i + 3] = verbs[i]->name;
+    for (size_t i = 0, n = 3; verbs[i]; i++)
+        if (verbs[i]->summary)
+            names[n++] = verbs[i]->name;
     near = str_nearest(word, names);
     if (near)
         fprintf(stderr, "jerboa: unknown verb '%s': did you mean '%s'?\n", word, near);
@@ -50,7 +52,9 @@ static int print_verb_help(const char *name)
 
     if (!v)
         return unknown_verb(name);
-    printf("usage: jerboa %s\n\n%s.\n\n", v->usage, v->summary);
+    printf("usage: jerboa %s\n\n", v->usage);
+    if (v->summary)
+        printf("%s.\n\n", v->summary);
     options_print_help(v->options);
     if (v->details)
         printf("\n%s", v->details);

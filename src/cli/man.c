@@ -52,11 +52,14 @@ void man_print(const struct verb *const *verbs)
            "jerboa \\- runs JavaScript in isolated Node.js sandboxes\n.SH SYNOPSIS\n",
            JERBOA_VERSION);
     for (const struct verb *const *v = verbs; *v; v++) {
+        if (!(*v)->summary)
+            continue;
         printf(".br\n.B jerboa\n");
         print_text((*v)->usage);
     }
     for (; *verbs; verbs++)
-        print_verb(*verbs);
+        if ((*verbs)->summary)
+            print_verb(*verbs);
     printf(".SH FILES\n.TP\n.I ~/.cache/jerboa\n"
            "The store of runtimes; JERBOA_HOME or XDG_CACHE_HOME moves it.\n.TP\n"
            ".I /run/jerboa/ids\nThe uid ranges in use: a locked byte each.\n");

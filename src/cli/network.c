@@ -1,28 +1,47 @@
 #include "cli/network.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "npm/npm_config.h"
 
+enum { REGISTRIES_MAX = 32 };
+
+/* Without "user:password@", which code inside must not see. */
+static void name_registry(struct network *n, const char *url)
+{
+    const char *host = strstr(url, "://"), *at;
+
+    host = host ? host + 3 : url;
+    at = memchr(host, '@', strcspn(host, "/"));
+    snprintf(n->registry, sizeof n->registry, "npm_config_registry=%.*s%s", (int)(host - url), url,
+             at ? at + 1 : host);
+}
+
 int network_init(struct network *n, const char *name, const struct option_list *rules,
                  struct err *e)
 {
-    const char       *list[OPTION_LIST_MAX + 1] = {0}, *registries[2] = {0};
-    struct npm_config config;
+    const char        *list[OPTION_LIST_MAX + 1] = {0}, *registries[REGISTRIES_MAX + 1] = {0};
+    struct npm_config *config = npm_config_load(NPM_CONFIG_USER, e);
+    char               registry[NPM_CONFIG_URL_MAX];
+    int                r = -1;
 
+    if (!config)
+        return -1;
     if (!name)
         name = rules->n > 0 ? "allow" : "internet";
     for (size_t i = 0; i < rules->n; i++)
         list[i] = rules->items[i];
-    TRY(npm_config_load(&config, e));
-    registries[0] = config.registry;
+    npm_config_registries(config, registries, REGISTRIES_MAX);
     n->policy = policy_new(name, list, registries, e);
-    if (!n->policy)
-        return -1;
-    n->is_host = policy_kind(n->policy) == POLICY_HOST;
-    snprintf(n->registry, sizeof n->registry, "npm_config_registry=%s", config.registry);
-    return 0;
+    if (n->policy && npm_config_registry(config, "npm", registry, e) == 0) {
+        n->is_host = policy_kind(n->policy) == POLICY_HOST;
+        name_registry(n, registry);
+        r = 0;
+    }
+    npm_config_free(config);
+    return r;
 }
 
 void network_done(struct network *n)

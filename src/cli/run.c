@@ -13,6 +13,7 @@
 #include "cli/session.h"
 #include "cli/verb.h"
 #include "engine/native.h"
+#include "sandbox/result.h"
 #include "store/runtime.h"
 
 enum {
@@ -26,7 +27,7 @@ struct run_options {
     const char        *code, *network, *files, *dir, *image, *engine;
     int64_t            memory_bytes, cpus_milli, timeout_ms, disk_bytes, pids;
     struct option_list env, allow;
-    bool               stats, explain;
+    bool               strict, stats, json, explain;
 };
 
 static const struct run_options defaults = {
@@ -64,7 +65,11 @@ static const struct option options[] = {
     {"image", 0, OPTION_STRING, AT(image), "IMAGE",
      "node:lts-slim, node:22, 24.1.0, current … (node:lts-slim)"},
     {"engine", 0, OPTION_STRING, AT(engine), "ENGINE", "native (native)"},
+    {"strict", 0, OPTION_FLAG, AT(strict), NULL,
+     "refuse to start when a wall that may be missing is missing"},
     {"stats", 0, OPTION_FLAG, AT(stats), NULL, "verdict, time and memory on stderr at the end"},
+    {"json", 0, OPTION_FLAG, AT(json), NULL,
+     "verdict, usage and missing walls as a line of JSON on stderr at the end"},
     {"explain", 0, OPTION_FLAG, AT(explain), NULL,
      "print the sandbox plan and the launcher's steps, run nothing"},
     {0},
@@ -123,8 +128,6 @@ static int check_limits(struct run_options *o, struct err *e)
 /* A plan that is only shown fetches nothing. */
 static int find_runtime(const struct run_options *o, struct runtime *ret, struct err *e)
 {
-    if (!o->explain && geteuid() != 0)
-        return err_set(e, ERR_UNAVAILABLE, "sandboxes need root for now: run jerboa with sudo");
     if (!o->explain)
         return runtime_ensure(o->image, ret, e);
     if (runtime_find(o->image, ret, e) == 0 || e->kind != ERR_NOT_FOUND)
@@ -139,6 +142,7 @@ static json_t *make_plan(struct run_options *o, const struct network *network, s
                                .disk_bytes = o->disk_bytes,
                                .cpus_milli = o->cpus_milli,
                                .pids = o->pids,
+                               .strict = o->strict,
                                .fds = DEFAULT_FDS,
                                .host_network = network->is_host};
     autofree char     *files = NULL, *dir = NULL;
@@ -194,15 +198,17 @@ static void tell_verdict(const struct run_options *o, const struct run_result *r
         fprintf(stderr, "jerboa: %s\n", r->err.msg);
         break;
     case VERDICT_TIMEOUT:
-        fprintf(stderr, "jerboa: timeout: killed after %lld ms (--timeout)\n",
-                (long long)o->timeout_ms);
+        fprintf(stderr, "jerboa: timeout: killed after %lld ms (--timeout)%s\n",
+                (long long)o->timeout_ms,
+                r->facts.watched ? ", and for want of a cgroup all that ran beside it" : "");
         break;
     case VERDICT_OOM:
         if (r->facts.heap_exhausted)
             fprintf(stderr, "jerboa: oom: V8's heap limit was reached, which follows --memory\n");
         else
-            fprintf(stderr, "jerboa: oom: the memory limit of %lld MiB was reached (--memory)\n",
-                    (long long)(o->memory_bytes >> 20));
+            fprintf(stderr, "jerboa: oom: the memory limit of %lld MiB was reached (--memory)%s\n",
+                    (long long)(o->memory_bytes >> 20),
+                    r->facts.watched ? ", as sampled for want of a cgroup" : "");
         break;
     case VERDICT_PIDS:
         fprintf(stderr, "jerboa: pids: more than %lld processes and threads (--pids)\n",
@@ -229,6 +235,14 @@ static void print_stats(const struct run_result *r)
         "verdict %s, wall %lld ms, cpu %lld ms, peak memory %.1f MiB (largest process %.1f MiB)\n",
         verdict_name(r->verdict), (long long)r->wall_ms, (long long)(r->cpu_us / 1000),
         (double)r->peak_bytes / mib, (double)r->max_rss_bytes / mib);
+}
+
+static void print_json(const struct session_result *r)
+{
+    autojson json_t *result = result_json(&r->run, r->walls, r->refused);
+
+    json_dumpf(result, stderr, JSON_COMPACT);
+    fputc('\n', stderr);
 }
 
 /* ---- the verb ---- */
@@ -289,8 +303,9 @@ static int run_script(struct run_options *o, const struct network *network,
     network_tell(result.refused, o->stats ? result.connections : NULL);
     if (o->stats)
         print_stats(&result.run);
-    json_decref(result.refused);
-    json_decref(result.connections);
+    if (o->json)
+        print_json(&result);
+    session_result_done(&result);
     return result.status;
 }
 

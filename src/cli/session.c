@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "loop/later.h"
 #include "loop/stream.h"
 #include "sandbox/sandbox.h"
@@ -26,6 +27,7 @@ struct session {
     struct run_result  result;
     struct resolver   *resolver;
     json_t            *refused, *connections;
+    json_t            *walls; /* as the sandbox told them */
     struct stream     *in, *out[STREAM_COUNT];
     struct later       later;
     struct event      *signals[SIGNALS];
@@ -33,6 +35,27 @@ struct session {
     int                stdout_sys; /* why nobody takes its output, or 0 */
     int                signal_seen;
 };
+
+/* One line for all of them: why, and what to do. */
+static void log_missing(const json_t *walls)
+{
+    autobuf struct buf line;
+    json_t            *wall;
+    size_t             i;
+
+    buf_init(&line, 4096);
+    json_array_foreach ((json_t *)walls, i, wall) {
+        const char *why = json_string_value(json_object_get(wall, "why"));
+        const char *fix = json_string_value(json_object_get(wall, "fix"));
+        if (json_is_true(json_object_get(wall, "on")))
+            continue;
+        buf_printf(&line, "%s%s (%s%s%s)", line.size ? ", " : "",
+                   json_string_value(json_object_get(wall, "name")), why ? why : "",
+                   fix ? "; " : "", fix ? fix : "");
+    }
+    if (line.size > 0)
+        log_line(LOG_WARN, "sandbox", "missing walls: %.*s", (int)line.size, (char *)line.data);
+}
 
 /* ---- facts ---- */
 
@@ -126,6 +149,15 @@ static void on_sandbox_done(void *owner, const struct err *e)
     later_ask(&s->later);
 }
 
+static void on_walls(void *owner, const json_t *list)
+{
+    struct session *s = owner;
+
+    json_decref(s->walls);
+    s->walls = json_incref((json_t *)list);
+    log_missing(list);
+}
+
 /* The first one is the script's to handle; the second ends it. */
 static void on_signal(evutil_socket_t number, short what, void *arg)
 {
@@ -155,7 +187,7 @@ static const struct stream_ops  stdin_ops = {.input = on_stdin};
 static const struct stream_ops  stdout_ops = {on_no_input, on_stdout_left, on_stdout_broken};
 static const struct stream_ops  stderr_ops = {on_no_input, on_stderr_left, NULL};
 static const struct run_ops     run_ops = {on_output, on_stdin_room, on_run_done};
-static const struct sandbox_ops sandbox_ops = {on_sandbox_done};
+static const struct sandbox_ops sandbox_ops = {on_sandbox_done, on_walls};
 
 static void open_streams(struct session *s, bool wants_stdin)
 {
@@ -200,6 +232,13 @@ static int exit_status(const struct session *s)
     return verdict_exit_status(s->result.verdict, &s->result.facts);
 }
 
+void session_result_done(struct session_result *r)
+{
+    json_decref(r->walls);
+    json_decref(r->refused);
+    json_decref(r->connections);
+}
+
 int session_run(const json_t *plan, const struct policy *policy, const struct run_spec *spec,
                 struct session_result *ret, struct err *e)
 {
@@ -219,7 +258,7 @@ int session_run(const json_t *plan, const struct policy *policy, const struct ru
     open_streams(&s, spec->has_stdin);
     s.run = run_start(s.sandbox, spec, &run_ops, &s);
     event_base_dispatch(s.base);
-    *ret = (struct session_result){s.result, exit_status(&s), s.refused, s.connections};
+    *ret = (struct session_result){s.result, exit_status(&s), s.walls, s.refused, s.connections};
     session_done(&s);
     if (s.stdout_sys && s.stdout_sys != EPIPE) {
         errno = s.stdout_sys;

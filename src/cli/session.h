@@ -11,9 +11,12 @@
 struct session_result {
     struct run_result run;
     int               status;      /* for a shell */
-    json_t           *refused;     /* as egress_take_refused has it; the caller releases */
+    json_t           *walls;       /* as the sandbox told them */
+    json_t           *refused;     /* as egress_take_refused has it */
     json_t           *connections; /* as egress_log */
 };
+
+void session_result_done(struct session_result *r);
 
 /* `policy`: of its network; NULL: it has the host's. */
 int session_run(const json_t *plan, const struct policy *policy, const struct run_spec *spec,

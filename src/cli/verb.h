@@ -5,14 +5,14 @@
 
 struct verb {
     const char          *name;
-    const char          *summary; /* one line */
+    const char          *summary; /* one line; NULL: help and manual do not list it */
     const char          *usage;   /* what stands behind `jerboa` */
     const char          *details; /* further help, or NULL */
     const struct option *options;
     int (*main)(int argc, char **argv); /* argv begins behind the verb; returns the exit status */
 };
 
-extern const struct verb verb_run, verb_pull;
+extern const struct verb verb_run, verb_pull, verb_doctor, verb_fetch;
 
 void man_print(const struct verb *const *verbs); /* list ended by NULL */
 

@@ -179,7 +179,7 @@ static void add_system(json_t *entries)
     }
 }
 
-static const char *find_bundle(void)
+const char *native_bundle(void)
 {
     const char *named = getenv("SSL_CERT_FILE");
 
@@ -193,7 +193,7 @@ static const char *find_bundle(void)
 
 static void add_etc(json_t *entries, const struct native_spec *spec)
 {
-    const char *bundle = find_bundle();
+    const char *bundle = native_bundle();
 
     add_rows(entries, made_up_etc);
     for (const char *const *path = host_etc; *path; path++)
@@ -269,11 +269,11 @@ json_t *native_plan(const struct native_spec *spec, struct err *e)
     add_disk(entries, spec);
     add_user_dirs(entries, spec);
     add_rows(entries, masks);
-    plan = json_pack("{s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT, "hostNetwork",
-                     spec->host_network, "egress", !spec->host_network, "memoryBytes",
-                     (json_int_t)spec->memory_bytes, "initMemoryBytes", init_memory, "cpusMilli",
-                     (json_int_t)spec->cpus_milli, "pids", (json_int_t)spec->pids, "fds",
-                     (json_int_t)spec->fds, "entries", entries);
+    plan = json_pack("{s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT,
+                     "hostNetwork", spec->host_network, "egress", !spec->host_network, "strict",
+                     spec->strict, "memoryBytes", (json_int_t)spec->memory_bytes, "initMemoryBytes",
+                     init_memory, "cpusMilli", (json_int_t)spec->cpus_milli, "pids",
+                     (json_int_t)spec->pids, "fds", (json_int_t)spec->fds, "entries", entries);
     if (!plan)
         abort();
     return plan;
@@ -289,7 +289,7 @@ const char *const *native_environment(void)
     static const char *const with_bundle[] = {
         ENVIRONMENT, "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt", NULL};
 
-    return find_bundle() ? with_bundle : plain;
+    return native_bundle() ? with_bundle : plain;
 }
 
 /* ---- the jail ---- */

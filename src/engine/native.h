@@ -16,6 +16,7 @@
 struct native_spec {
     int64_t     memory_bytes, disk_bytes, cpus_milli, pids, fds;
     bool        host_network; /* else its connections go through the pipe */
+    bool        strict;       /* refuse when a wall is missing */
     const char *runtime_dir;  /* bin/node below it; absolute */
     const char *files_dir;    /* or NULL; writable at /workspace/files, belongs to its owner */
     const char *dir;          /* or NULL; read-only at /workspace/dir */
@@ -35,5 +36,7 @@ struct native {
 
 int native_start(struct native *ret, struct child *jail, struct event_base *base,
                  void (*exited)(void *owner, int status), void *owner, struct err *e);
+
+const char *native_bundle(void); /* this machine's certificates, or NULL */
 
 int native_print_steps(struct err *e); /* the jail's own table, on stdout */

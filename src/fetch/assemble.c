@@ -6,54 +6,56 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "fetch/progress.h"
+#include "base/str.h"
+#include "fetch/download.h"
+#include "fetch/manifest.h"
 #include "npm/registry.h"
 #include "npm/unpack.h"
 #include "store/entry.h"
 #include "store/image.h"
 #include "store/runtime.h"
+#include "store/seal.h"
 #include "store/store.h"
 
 static const char node_package[] = "node-linux-" RUNTIME_ARCH;
 
-/* A file without a name: whatever ends us, nothing stays in downloads/. */
-static int open_download(struct err *e)
-{
-    autofd int dir = store_ensure("downloads", e);
-    char       name[32];
-    int        fd;
+/* What a runtime stands on; each use of it looks whether these are as they were. */
+static const char *const front[] = {
+    "bin/node",
+    "bin/npm",
+    "bin/npx",
+    "lib/node_modules/npm/bin/npm-cli.js",
+    "lib/node_modules/npm/bin/npx-cli.js",
+    NULL,
+};
 
-    if (dir < 0)
-        return -1;
-    snprintf(name, sizeof name, "%d.tgz", (int)getpid());
-    fd = openat(dir, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return err_sys(e, "write into downloads of the store");
-    unlinkat(dir, name, 0);
-    return fd;
-}
+enum { NODE, NPM, TARBALLS };
 
-static int fetch_into(struct registry *r, const char *name, const struct release *release,
+/* A runtime that is being put together. The tarballs stay until all is in place: when the second
+ * one cannot be had now, the first need not be fetched again. */
+struct assembly {
+    struct registry *registry;
+    int              dir_fd; /* of the entry, borrowed */
+    struct download  tarballs[TARBALLS];
+    int              n; /* of tarballs that are ours to drop or leave */
+};
+
+static int fetch_into(struct assembly *a, const char *name, const struct release *release,
                       int dir_fd, struct err *e)
 {
-    autofd int      tgz = open_download(e);
-    struct progress progress;
-    int             got;
-
-    if (tgz < 0)
-        return -1;
-    progress_start(&progress, name, release->version);
-    got = registry_download(r, release, tgz, progress_update, &progress, e);
-    progress_end(&progress);
-    if (got < 0 || lseek(tgz, 0, SEEK_SET) < 0 || unpack_tgz(tgz, dir_fd, &unpack_limits, e) < 0)
+    TRY(download_get(a->registry, name, release, &a->tarballs[a->n], e));
+    a->n++;
+    download_unlock(
+        &a->tarballs[a->n - 1]); /* the next may be the same file: we would wait for us */
+    if (unpack_tgz(a->tarballs[a->n - 1].fd, dir_fd, &unpack_limits, e) < 0)
         return err_wrap(e, "%s %s", name, release->version);
     return 0;
 }
 
-static int add_node(struct registry *r, const struct release *release, int dir_fd, struct err *e)
+static int add_node(struct assembly *a, const struct release *release, struct err *e)
 {
-    TRY(fetch_into(r, "node", release, dir_fd, e));
-    if (fchmodat(dir_fd, "bin/node", 0755, 0) < 0)
+    TRY(fetch_into(a, "node", release, a->dir_fd, e));
+    if (fchmodat(a->dir_fd, "bin/node", 0755, 0) < 0)
         return err_set(e, ERR_INVALID, "npm package %s holds no bin/node", node_package);
     return 0;
 }
@@ -72,7 +74,7 @@ static int link_npm(int dir_fd, const char *command, struct err *e)
     return 0;
 }
 
-static int add_npm(struct registry *r, const char *node_version, int dir_fd, struct err *e)
+static int add_npm(struct assembly *a, const char *node_version, struct err *e)
 {
     static const char *const dirs[] = {"lib", "lib/node_modules", "lib/node_modules/npm"};
     struct semver            node;
@@ -81,61 +83,109 @@ static int add_npm(struct registry *r, const char *node_version, int dir_fd, str
 
     if (semver_parse(node_version, &node) < 0)
         return err_set(e, ERR_INTERNAL, "%s is no version", node_version);
-    TRY(registry_resolve(r, "npm", &(struct release_want){"*", &node}, &release, e));
+    TRY(registry_resolve(a->registry, "npm", &(struct release_want){.range = "*", .node = &node},
+                         &release, e));
     for (size_t i = 0; i < 3; i++)
-        mkdirat(dir_fd, dirs[i], 0755); /* the Node build may have one; the open below tells */
-    npm_fd = openat(dir_fd, dirs[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        mkdirat(a->dir_fd, dirs[i], 0755); /* the Node build may have one; the open below tells */
+    npm_fd = openat(a->dir_fd, dirs[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (npm_fd < 0)
         return err_sys(e, "make %s in the store", dirs[2]);
-    TRY(fetch_into(r, "npm", &release, npm_fd, e));
-    TRY(link_npm(dir_fd, "npm", e));
-    return link_npm(dir_fd, "npx", e);
+    TRY(fetch_into(a, "npm", &release, npm_fd, e));
+    TRY(link_npm(a->dir_fd, "npm", e));
+    return link_npm(a->dir_fd, "npx", e);
 }
 
-static int fill(struct registry *r, int runtimes_fd, const char *name,
-                const struct release *release, struct err *e)
+static int fill(struct assembly *a, struct entry *entry, const struct release *release,
+                struct err *e)
 {
-    struct entry entry;
-    int          there = entry_begin(runtimes_fd, name, &entry, e);
+    a->dir_fd = entry->dir_fd;
+    if (add_node(a, release, e) < 0 || add_npm(a, release->version, e) < 0 ||
+        manifest_seal(entry->dir_fd, front, e) < 0) {
+        entry_abort(entry);
+        return -1;
+    }
+    return entry_commit(entry, e);
+}
+
+/* Fills the entry unless it is there and passes the check. */
+static int ensure(struct registry *r, int runtimes_fd, const char *name,
+                  const struct release *release, entry_check *check, struct err *e)
+{
+    struct assembly a = {.registry = r};
+    struct entry    entry;
+    int             there = entry_begin(runtimes_fd, name, check, &entry, e);
+    int             done;
 
     if (there != 0)
         return there < 0 ? -1 : 0;
-    if (add_node(r, release, entry.dir_fd, e) < 0 ||
-        add_npm(r, release->version, entry.dir_fd, e) < 0) {
-        entry_abort(&entry);
-        return -1;
-    }
-    return entry_commit(&entry, e);
+    done = fill(&a, &entry, release, e);
+    for (int i = 0; i < a.n; i++)
+        if (done < 0 && e->kind == ERR_UNAVAILABLE)
+            download_leave(&a.tarballs[i]);
+        else
+            download_drop(&a.tarballs[i]);
+    return done;
 }
 
-static int assemble(struct registry *r, const char *range, char ret_dir[PATH_MAX], struct err *e)
+static int assemble(struct registry *r, const char *range, entry_check *check,
+                    char ret_dir[PATH_MAX], struct err *e)
 {
     struct release release;
+    struct err     damage = {0};
     char           path[STORE_PATH_MAX], name[NAME_MAX + 1];
     autofd int     runtimes = store_ensure("runtimes", e);
 
     if (runtimes < 0)
         return -1;
     entry_sweep(runtimes);
-    TRY(registry_resolve(r, node_package, &(struct release_want){range, NULL}, &release, e));
+    download_sweep();
+    TRY(registry_resolve(r, node_package, &(struct release_want){.range = range}, &release, e));
     TRY(runtime_name(release.version, name, e));
-    TRY(fill(r, runtimes, name, &release, e));
+    if (entry_look(runtimes, name, check, &damage) < 0)
+        dprintf(2, "jerboa: %s in the store is damaged (%s): fetching it again\n", name,
+                damage.msg);
+    TRY(ensure(r, runtimes, name, &release, check, e));
     TRY(store_path("runtimes", path, e));
     snprintf(ret_dir, PATH_MAX, "%s/%s", path, name);
     return 0;
 }
 
+static int assemble_range(const char *range, entry_check *check, char ret_dir[PATH_MAX],
+                          struct err *e)
+{
+    struct npm_config *config = npm_config_load(NPM_CONFIG_USER, e);
+    struct registry   *r;
+    int                done;
+
+    if (!config)
+        return -1;
+    r = registry_new(config);
+    done = assemble(r, range, check, ret_dir, e);
+    registry_free(r);
+    npm_config_free(config);
+    return done < 0 ? store_explain(e) : 0;
+}
+
 int assemble_runtime(const char *image, char ret_dir[PATH_MAX], struct err *e)
 {
-    struct image      wanted;
-    struct npm_config config;
-    struct registry  *r;
-    int               done;
+    struct image wanted;
 
     TRY(image_parse(image, &wanted, e));
-    TRY(npm_config_load(&config, e));
-    r = registry_new(&config);
-    done = assemble(r, wanted.range, ret_dir, e);
-    registry_free(r);
-    return done;
+    return assemble_range(wanted.range, seal_check, ret_dir, e);
+}
+
+int assemble_verified(const char *image, char ret_dir[PATH_MAX], struct err *e)
+{
+    struct runtime there;
+    autofd int     dir = -1;
+
+    if (runtime_newest(image, &there, e) < 0)
+        return e->kind == ERR_NOT_FOUND ? assemble_runtime(image, ret_dir, e) : -1;
+    dir = open(there.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return err_sys(e, "%s", there.dir);
+    if (manifest_verify(dir, NULL) < 0)
+        return assemble_range(there.version, manifest_verify, ret_dir, e);
+    str_copy(ret_dir, PATH_MAX, there.dir);
+    return 0;
 }

@@ -1,11 +1,15 @@
 /* jerboa-fetch - what Jerboa does over the network: a program of its own, so that `jerboa` starts
  * without the libraries that this takes.
  *
- *   jerboa-fetch [--answer] runtime IMAGE
+ *   jerboa-fetch [--answer] runtime IMAGE          its directory in the store
+ *   jerboa-fetch [--answer] verify IMAGE           the same, every file compared
+ *   jerboa-fetch [--answer] package NAME [RANGE]   a tarball in the store
+ *   jerboa-fetch config KEY                        what npm's configuration says
  *
- * stdout: the directory. stderr: progress, and one sentence when it fails; with --answer that goes
- * to stdout too, for a program that reads it. Ends with 0, 1 failed, 2 usage, 3 the registry cannot
- * be reached. A signal may end it at any point: the next one cleans up (see store/entry.h). */
+ * stdout: the path, or the value. stderr: progress, and one sentence when it fails; with --answer
+ * that goes to stdout too, for a program that reads it. Ends with 0, 1 failed, 2 usage, 3 the
+ * registry cannot be reached. A signal may end it at any point: the next one cleans up, or goes on
+ * from there (store/entry.h, fetch/download.h). */
 #include <locale.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -15,7 +19,48 @@
 #include <sys/stat.h>
 
 #include "fetch/assemble.h"
+#include "fetch/package.h"
 #include "store/runtime.h"
+
+static int do_runtime(char **words, char ret[PATH_MAX], struct err *e)
+{
+    return assemble_runtime(words[0], ret, e);
+}
+
+static int do_verify(char **words, char ret[PATH_MAX], struct err *e)
+{
+    return assemble_verified(words[0], ret, e);
+}
+
+static int do_package(char **words, char ret[PATH_MAX], struct err *e)
+{
+    return package_fetch(words[0], words[1] ? words[1] : "latest", ret, e);
+}
+
+static int do_config(char **words, char ret[PATH_MAX], struct err *e)
+{
+    return package_config(words[0], ret, e);
+}
+
+static const struct job {
+    const char *name;
+    int         words_min, words_max;
+    int (*run)(char **words, char ret[PATH_MAX], struct err *e); /* words end with NULL */
+} jobs[] = {
+    {"runtime", 1, 1, do_runtime},
+    {"verify", 1, 1, do_verify},
+    {"package", 1, 2, do_package},
+    {"config", 1, 1, do_config},
+};
+
+static const struct job *find(const char *name, int words)
+{
+    for (size_t i = 0; name && i < sizeof jobs / sizeof *jobs; i++)
+        if (strcmp(jobs[i].name, name) == 0 && words >= jobs[i].words_min &&
+            words <= jobs[i].words_max)
+            return &jobs[i];
+    return NULL;
+}
 
 static int status_of(enum err_kind kind)
 {
@@ -24,12 +69,14 @@ static int status_of(enum err_kind kind)
 
 int main(int argc, char **argv)
 {
-    bool       answer = argc > 1 && strcmp(argv[1], "--answer") == 0;
-    struct err e = {0};
-    char       dir[PATH_MAX];
+    bool              answer = argc > 1 && strcmp(argv[1], "--answer") == 0;
+    const struct job *job = find(argv[1 + answer], argc - answer - 2);
+    struct err        e = {0};
+    char              result[PATH_MAX];
 
-    if (argc - answer != 3 || strcmp(argv[1 + answer], "runtime") != 0) {
-        fprintf(stderr, "usage: jerboa-fetch [--answer] runtime IMAGE\n");
+    if (!job) {
+        fprintf(stderr, "usage: jerboa-fetch [--answer] runtime IMAGE | verify IMAGE | "
+                        "package NAME [RANGE] | config KEY\n");
         return 2;
     }
     if (answer)
@@ -37,10 +84,10 @@ int main(int argc, char **argv)
     umask(022);                           /* sandboxes read the store as another user */
     signal(SIGPIPE, SIG_IGN);
     setlocale(LC_CTYPE, "C.UTF-8"); /* libarchive reads names by it */
-    if (assemble_runtime(argv[2 + answer], dir, &e) < 0) {
+    if (job->run(argv + 2 + answer, result, &e) < 0) {
         fprintf(answer ? stdout : stderr, "%s%s\n", answer ? "" : "jerboa: ", e.msg);
         return status_of(e.kind);
     }
-    printf("%s\n", dir);
+    printf("%s\n", result);
     return 0;
 }

@@ -4,174 +4,112 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "jail/cgroup_file.h"
+#include "jail/cgroup_kill.h"
+#include "jail/cgroup_version.h"
 #include "jail/idrange.h"
 
-enum controller { MEMORY, CPU, PIDS, CPUACCT, CONTROLLERS };
+static struct cgroup_place found; /* the same for all sandboxes of a process; filled once */
+static bool                is_v2;
 
-/* Which hierarchy (an index into dirs) each controller lives in, and where that is. */
-struct hierarchies {
-    int  n;
-    int  of[CONTROLLERS];                         /* -1: not on this machine */
-    char paths[CGROUP_HIERARCHIES_MAX][PATH_MAX]; /* the jail's own cgroup there */
-};
+/* ---- where the groups are ---- */
 
-static const struct {
-    const char *name;
-    bool        required;
-} controllers[CONTROLLERS] = {
-    [MEMORY] = {"memory", true},
-    [CPU] = {"cpu", true},
-    [PIDS] = {"pids", true},
-    [CPUACCT] = {"cpuacct", false}, /* without it, CPU time is what wait4 tells */
-};
-
-static struct hierarchies found; /* the same for all sandboxes of a process; filled once */
-
-/* ---- where the hierarchies are ---- */
-
-static bool list_has(const char *list, const char *word)
+int cgroup_find_in(const char *mounts, const char *own, struct err *e)
 {
-    size_t n = strlen(word);
+    struct cgroup_place place;
+    struct err          why = {0};
 
-    for (const char *p = list; (p = strstr(p, word)); p += n)
-        if ((p == list || p[-1] == ',') && (p[n] == ',' || p[n] == '\0'))
-            return true;
-    return false;
-}
-
-/* The path of this process in the hierarchy of a controller, from lines `ID:controllers:path`. */
-static char *own_path(char *cgroups, const char *controller)
-{
-    char *save = NULL, *result = NULL, *copy = strdup(cgroups);
-
-    if (!copy)
-        abort();
-    for (char *line = strtok_r(copy, "\n", &save); line && !result;
-         line = strtok_r(NULL, "\n", &save)) {
-        char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
-        if (!path)
-            continue;
-        *path++ = '\0';
-        if (list_has(names + 1, controller))
-            result = strdup(path);
-    }
-    free(copy);
-    return result;
-}
-
-/* One line of mountinfo: `… root mountpoint options … - cgroup source superoptions`. */
-static bool parse_mount(char *line, char **ret_root, char **ret_point, char **ret_options)
-{
-    char *rest = strstr(line, " - cgroup "), *fields[6], *save = NULL;
-    int   n = 0;
-
-    if (!rest)
-        return false;
-    *rest = '\0';
-    for (char *f = strtok_r(line, " ", &save); f && n < 6; f = strtok_r(NULL, " ", &save))
-        fields[n++] = f;
-    char *options = strrchr(rest + 1, ' ');
-    if (n < 5 || !options)
-        return false;
-    *ret_root = fields[3];
-    *ret_point = fields[4];
-    *ret_options = options + 1;
-    return true;
-}
-
-static int add_hierarchy(const char *root, const char *point, const char *own)
-{
-    char path[PATH_MAX];
-
-    /* In a container the mount shows a subtree: its root is a prefix of our path. */
-    size_t n = strcmp(root, "/") == 0 ? 0 : strlen(root);
-    if (strncmp(own, root, n) == 0 && (own[n] == '/' || own[n] == '\0'))
-        own += n;
-    snprintf(path, sizeof path, "%s%s", point, strcmp(own, "/") == 0 ? "" : own);
-    for (int i = 0; i < found.n; i++)
-        if (strcmp(found.paths[i], path) == 0)
-            return i;
-    if (found.n == CGROUP_HIERARCHIES_MAX ||
-        str_copy(found.paths[found.n], sizeof found.paths[0], path) < 0)
+    /* Where v1 has the controllers, v2 has none of them. */
+    is_v2 = cgroup_v1.find(mounts, own, &place, &why) < 0 && why.sys == ENODEV;
+    if (is_v2) {
+        TRY(cgroup_v2.find(mounts, own, &place, e));
+    } else if (why.kind) {
+        if (e)
+            *e = why;
         return -1;
-    return found.n++;
+    }
+    found = place;
+    return 0;
 }
 
-static void find_controller(enum controller which, char *mounts, char *cgroups)
+int cgroup_find(struct err *e)
 {
-    autofree char *copy = strdup(mounts);
-    autofree char *own = own_path(cgroups, controllers[which].name);
-    char          *save = NULL, *root, *point, *options;
-
-    found.of[which] = -1;
-    if (!own || !copy)
-        return;
-    for (char *line = strtok_r(copy, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-        if (parse_mount(line, &root, &point, &options) &&
-            list_has(options, controllers[which].name)) {
-            found.of[which] = add_hierarchy(root, point, own);
-            return;
-        }
-}
-
-static int find_hierarchies(struct err *e)
-{
-    autofree char *mounts = NULL, *cgroups = NULL;
+    autofree char *mounts = NULL, *own = NULL;
 
     if (found.n > 0)
         return 0;
     TRY(file_read_text(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &mounts, e));
-    TRY(file_read_text(AT_FDCWD, "/proc/self/cgroup", 1 << 16, &cgroups, e));
-    for (int i = 0; i < CONTROLLERS; i++) {
-        find_controller((enum controller)i, mounts, cgroups);
-        if (found.of[i] < 0 && controllers[i].required)
-            return err_set(e, ERR_UNAVAILABLE, "no cgroup v1 controller '%s' is mounted",
-                           controllers[i].name);
+    TRY(file_read_text(AT_FDCWD, "/proc/self/cgroup", 1 << 16, &own, e));
+    return cgroup_find_in(mounts, own, e);
+}
+
+bool cgroup_is_v2(void)
+{
+    return is_v2;
+}
+
+const char *cgroup_lock_file(void)
+{
+    static char path[PATH_MAX + 16];
+
+    snprintf(path, sizeof path, "%s/cgroup.procs", found.paths[found.of[CGROUP_MEMORY]]);
+    return path;
+}
+
+int cgroup_delegate(uid_t uid, struct err *e)
+{
+    autofree char *mounts = NULL;
+
+    TRY(file_read_text(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &mounts, e));
+    return cgroup_v1_delegate(mounts, uid, e);
+}
+
+/* ---- limits ---- */
+
+static int set(const struct cgroup *c, const struct cgroup_setting *s,
+               const struct cgroup_limits *limits, struct err *e)
+{
+    long long quota = limits->cpus_milli * atoll(CGROUP_PERIOD) / 1000;
+    char      text[64] = "";
+
+    switch (s->value) {
+    case VALUE_MEMORY:
+        snprintf(text, sizeof text, "%lld", (long long)limits->memory_bytes);
+        break;
+    case VALUE_INIT_MEMORY:
+        snprintf(text, sizeof text, "%lld", (long long)limits->init_memory_bytes);
+        break;
+    case VALUE_CPU_QUOTA:
+        snprintf(text, sizeof text, "%lld", quota);
+        break;
+    case VALUE_CPU_QUOTA_PERIOD:
+        snprintf(text, sizeof text, "%lld " CGROUP_PERIOD, quota);
+        break;
+    case VALUE_PIDS:
+        snprintf(text, sizeof text, "%lld", (long long)limits->pids);
+        break;
     }
+    return cgroup_file_put(c->dirs[found.of[s->controller]], s->file, s->text ? s->text : text, e);
+}
+
+static int set_limits(const struct cgroup *c, const struct cgroup_limits *limits, struct err *e)
+{
+    for (const struct cgroup_setting *s = found.version->settings; s->file; s++)
+        if (set(c, s, limits, s->optional ? NULL : e) < 0 && !s->optional)
+            return -1;
     return 0;
 }
 
-/* ---- small files ---- */
-
-static int put(int dir, const char *name, int64_t value, struct err *e)
-{
-    char       text[32];
-    autofd int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
-
-    snprintf(text, sizeof text, "%lld", (long long)value);
-    if (fd < 0 || write(fd, text, strlen(text)) < 0)
-        return err_sys(e, "cgroup file %s", name);
-    return 0;
-}
-
-/* The number behind `word ` in a file of words and numbers, or the file's only number when word is
- * NULL; 0 when there is none. */
-static uint64_t get(int dir, const char *name, const char *word)
-{
-    autofree char *text = NULL;
-    const char    *p;
-
-    if (dir < 0 || file_read_text(dir, name, 1 << 16, &text, NULL) < 0)
-        return 0;
-    for (p = text; word && (p = strstr(p, word)); p++)
-        if ((p == text || p[-1] == '\n') && p[strlen(word)] == ' ')
-            break;
-    if (!p)
-        return 0;
-    return strtoull(word ? p + strlen(word) : p, NULL, 10);
-}
+/* ---- directories ---- */
 
 static int make_dir(int parent, const char *name, struct err *e)
 {
@@ -183,20 +121,20 @@ static int make_dir(int parent, const char *name, struct err *e)
     return fd < 0 ? err_sys(e, "open cgroup %s", name) : fd;
 }
 
-static int open_tasks(int dir, const char *group, struct err *e)
+static int open_enter(int dir, const char *group, struct err *e)
 {
     char path[64];
     int  fd;
 
-    snprintf(path, sizeof path, "%s/tasks", group);
+    snprintf(path, sizeof path, "%s/%s", group, found.version->enter);
     fd = openat(dir, path, O_WRONLY | O_CLOEXEC);
     return fd < 0 ? err_sys(e, "cgroup file %s", path) : fd;
 }
 
-static int open_all_tasks(const struct cgroup *c, const char *group, int *fds, struct err *e)
+static int open_enter_all(const struct cgroup *c, const char *group, int *fds, struct err *e)
 {
     for (int i = 0; i < c->n; i++) {
-        fds[i] = open_tasks(c->dirs[i], group, e);
+        fds[i] = open_enter(c->dirs[i], group, e);
         if (fds[i] < 0) {
             while (i > 0)
                 fd_close(&fds[--i]);
@@ -206,63 +144,6 @@ static int open_all_tasks(const struct cgroup *c, const char *group, int *fds, s
     return c->n;
 }
 
-/* ---- ending what is inside ---- */
-
-/* Whether a line of /proc/PID/cgroup ends in the path, or goes on below it. */
-static bool has_path(const char *text, const char *path)
-{
-    for (const char *p = text; (p = strstr(p, path)); p++)
-        if (strchr("\n/", p[strlen(path)]))
-            return true;
-    return false;
-}
-
-/* Kills one process, if it is still the one that the group listed: between the list and the signal
- * its pid may have become another's. */
-static void kill_member(pid_t pid, const char *group_path)
-{
-    autofd int     fd = pidfd_open(pid, 0);
-    autofree char *text = NULL;
-    char           path[64];
-
-    snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
-    if (fd < 0 || file_read_text(AT_FDCWD, path, 1 << 16, &text, NULL) < 0)
-        return;
-    if (has_path(text, group_path))
-        pidfd_send_signal(fd, SIGKILL, NULL, 0);
-}
-
-/* One round over the members; returns how many there were. */
-static int kill_members(int dir, const char *group_path)
-{
-    autofree char *text = NULL;
-    char          *save = NULL;
-    int            n = 0;
-
-    if (file_read_text(dir, "cgroup.procs", 64 << 20, &text, NULL) < 0)
-        return errno == ENODEV || errno == ENOENT ? 0 : 1; /* not to be read is not empty */
-    for (char *p = strtok_r(text, "\n", &save); p; p = strtok_r(NULL, "\n", &save), n++)
-        kill_member((pid_t)atol(p), group_path);
-    return n;
-}
-
-static void pause_ms(long ms)
-{
-    struct timespec t = {0, ms * 1000000};
-
-    nanosleep(&t, NULL);
-}
-
-/* With pids.max at 0 nothing can fork any more, so two or three rounds always suffice; the bound is
- * for processes that the kernel does not let die. */
-static void kill_group(int dir, const char *group_path)
-{
-    put(dir, "pids.max", 0, NULL);
-    for (int round = 0; round < 2000 && kill_members(dir, group_path) > 0; round++)
-        if (round > 0)
-            pause_ms(1);
-}
-
 static int remove_dir(int parent, const char *name)
 {
     for (int i = 0; i < 200; i++) {
@@ -270,12 +151,12 @@ static int remove_dir(int parent, const char *name)
             return 0;
         if (errno != EBUSY)
             break;
-        pause_ms(1); /* the last member is dead but not yet gone */
+        cgroup_kill_pause(); /* the last member is dead but not yet gone */
     }
     return -1;
 }
 
-/* Removes parent/name with all groups below; members are killed where pids can be bounded. */
+/* Removes parent/name with all groups below and their members. */
 static void remove_tree(int parent, const char *name, const char *path)
 {
     autofd int     fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -284,19 +165,28 @@ static void remove_tree(int parent, const char *name, const char *path)
 
     if (!dir)
         return;
+    found.version->kill(fd, path);
     while ((d = readdir(dir)))
         if (d->d_type == DT_DIR && d->d_name[0] != '.') {
             autofree char *below = str_format("%s/%s", path, d->d_name);
             remove_tree(fd, d->d_name, below);
         }
     closedir(dir);
-    kill_group(fd, path);
     remove_dir(parent, name);
 }
 
 /* ---- sandboxes ---- */
 
-static const char name_prefix[] = "jerboa-";
+/* Whose slots are locked in another file has other names, so that the root of a namespace and the
+ * root of the machine, in one cgroup, never take each other's groups for dead ones. */
+static const char *name_prefix(void)
+{
+    static const char *prefix;
+
+    if (!prefix)
+        prefix = idrange_is_possible(NULL) ? "jerboa-" : "jerboa-u";
+    return prefix;
+}
 
 static int open_parent(int hierarchy, struct err *e)
 {
@@ -309,7 +199,7 @@ static void remove_slot(unsigned slot)
 {
     char path[32], *name = path + 1;
 
-    snprintf(path, sizeof path, "/%s%u", name_prefix, slot);
+    snprintf(path, sizeof path, "/%s%u", name_prefix(), slot);
     for (int i = 0; i < found.n; i++) {
         autofd int parent = open_parent(i, NULL);
         if (parent >= 0)
@@ -322,7 +212,7 @@ static bool slot_is_used(unsigned slot)
     char path[PATH_MAX + 32];
 
     for (int i = 0; i < found.n; i++) {
-        snprintf(path, sizeof path, "%s/%s%u", found.paths[i], name_prefix, slot);
+        snprintf(path, sizeof path, "%s/%s%u", found.paths[i], name_prefix(), slot);
         if (access(path, F_OK) == 0)
             return true;
     }
@@ -334,7 +224,7 @@ static int make_levels(int hierarchy, unsigned slot, struct err *e)
     char       name[32];
     autofd int parent = open_parent(hierarchy, e), dir = -1, init = -1, box = -1;
 
-    snprintf(name, sizeof name, "%s%u", name_prefix, slot);
+    snprintf(name, sizeof name, "%s%u", name_prefix(), slot);
     if (parent < 0)
         return -1;
     dir = make_dir(parent, name, e);
@@ -343,35 +233,12 @@ static int make_levels(int hierarchy, unsigned slot, struct err *e)
     return box < 0 ? -1 : take_fd(&dir);
 }
 
-static int limit_memory(int dir, const char *group, int64_t bytes, struct err *e)
-{
-    char name[64];
-
-    snprintf(name, sizeof name, "%s/memory.limit_in_bytes", group);
-    TRY(put(dir, name, bytes, e));
-    snprintf(name, sizeof name, "%s/memory.memsw.limit_in_bytes", group);
-    put(dir, name, bytes, NULL); /* only kernels that account swap have it */
-    return 0;
-}
-
-static int set_limits(const struct cgroup *c, const struct cgroup_limits *limits, struct err *e)
-{
-    enum { PERIOD_US = 100000 };
-    int memory = c->dirs[found.of[MEMORY]], cpu = c->dirs[found.of[CPU]];
-
-    TRY(limit_memory(memory, "box", limits->memory_bytes, e));
-    TRY(limit_memory(memory, "init", limits->init_memory_bytes, e));
-    TRY(put(cpu, "box/cpu.cfs_period_us", PERIOD_US, e));
-    TRY(put(cpu, "box/cpu.cfs_quota_us", limits->cpus_milli * PERIOD_US / 1000, e));
-    return put(c->dirs[found.of[PIDS]], "box/pids.max", limits->pids, e);
-}
-
 int cgroup_make(unsigned slot, const struct cgroup_limits *limits, struct cgroup *ret,
                 struct err *e)
 {
     struct cgroup c = {.slot = slot};
 
-    TRY(find_hierarchies(e));
+    TRY(cgroup_find(e));
     if (slot_is_used(slot)) /* the slot is ours: its last owner was killed */
         remove_slot(slot);
     for (; c.n < found.n; c.n++) {
@@ -400,7 +267,7 @@ static bool remove_empty(const struct cgroup *c)
     char path[PATH_MAX + 32];
 
     for (int i = 0; i < c->n; i++) {
-        snprintf(path, sizeof path, "%s/%s%u", found.paths[i], name_prefix, c->slot);
+        snprintf(path, sizeof path, "%s/%s%u", found.paths[i], name_prefix(), c->slot);
         if (unlinkat(c->dirs[i], "init", AT_REMOVEDIR) < 0 || rmdir(path) < 0)
             return false;
     }
@@ -417,7 +284,7 @@ void cgroup_remove(struct cgroup *c)
 
 int cgroup_open_init(const struct cgroup *c, int fds[CGROUP_HIERARCHIES_MAX], struct err *e)
 {
-    return open_all_tasks(c, "init", fds, e);
+    return open_enter_all(c, "init", fds, e);
 }
 
 /* ---- runs ---- */
@@ -436,35 +303,46 @@ int cgroup_make_run(const struct cgroup *c, const struct cgroup_limits *limits, 
     for (int i = 0; i < c->n; i++)
         if (mkdirat(c->dirs[i], name, 0755) < 0)
             return err_sys(e, "make cgroup %s", name);
-    /* v1 counts a refused fork in the group of the one who forks, if that group has a limit. */
+    /* The kernel counts a refused fork in the group of the one who forks (v1, v2 before 6.11) or in
+     * the one whose limit it was (v2 since): with the same limit in the run's group that is here.
+     */
     snprintf(file, sizeof file, "%s/pids.max", name);
-    TRY(put(c->dirs[found.of[PIDS]], file, limits->pids, e));
-    return open_all_tasks(c, name, fds, e);
+    TRY(set(c, &(struct cgroup_setting){CGROUP_PIDS, file, VALUE_PIDS}, limits, e));
+    return open_enter_all(c, name, fds, e);
 }
 
-static int open_run(const struct cgroup *c, enum controller which, const char *name)
+static void count(const struct cgroup *c, const char *run, bool before_kill,
+                  struct message_group_ended *ret)
 {
-    if (found.of[which] < 0)
-        return -1;
-    return openat(c->dirs[found.of[which]], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char     path[64];
+    uint64_t value;
+
+    for (const struct cgroup_counter *row = found.version->counters; row->file; row++) {
+        if (row->before_kill != before_kill || found.of[row->controller] < 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", run, row->file);
+        /* A group that could not be made counts nothing. */
+        if (cgroup_file_get(c->dirs[found.of[row->controller]], path, row->word, &value) < 0)
+            continue;
+        uint64_t *to = (uint64_t *)(void *)((char *)ret + row->offset);
+        if (value / row->divide_by > *to)
+            *to = value / row->divide_by;
+    }
 }
 
 void cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_ended *ret)
 {
     char name[32], path[64];
 
+    *ret = (struct message_group_ended){0};
     run_name(run, name, sizeof name);
-    snprintf(path, sizeof path, "/%s%u/%s", name_prefix, c->slot, name);
-    autofd int pids = open_run(c, PIDS, name), memory = open_run(c, MEMORY, name),
-               cpuacct = open_run(c, CPUACCT, name);
-    /* Before kill_group, which refuses forks itself. A group that could not be made counts nothing.
-     */
-    ret->forks_refused = get(pids, "pids.events", "max");
-    if (pids >= 0)
-        kill_group(pids, path);
-    ret->oom_kills = get(memory, "memory.oom_control", "oom_kill");
-    ret->peak_bytes = get(memory, "memory.max_usage_in_bytes", NULL);
-    ret->cpu_us = get(cpuacct, "cpuacct.usage", NULL) / 1000;
+    snprintf(path, sizeof path, "/%s%u/%s", name_prefix(), c->slot, name);
+    autofd int dir =
+        openat(c->dirs[found.of[CGROUP_PIDS]], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    count(c, name, true, ret);
+    if (dir >= 0)
+        found.version->kill(dir, path);
+    count(c, name, false, ret);
     for (int i = 0; i < c->n; i++)
         remove_dir(c->dirs[i], name);
 }
@@ -473,9 +351,10 @@ void cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_e
 
 static void sweep_slot(unsigned slot)
 {
+    const char    *file = idrange_is_possible(NULL) ? idrange_file : cgroup_lock_file();
     struct idrange lock;
 
-    if (idrange_take_slot(slot, &lock, NULL) < 0)
+    if (idrange_take_slot(slot, &lock, file, NULL) < 0)
         return; /* alive */
     remove_slot(slot);
     idrange_release(&lock);
@@ -483,7 +362,7 @@ static void sweep_slot(unsigned slot)
 
 int cgroup_sweep(struct err *e)
 {
-    TRY(find_hierarchies(e));
+    TRY(cgroup_find(e));
     for (int i = 0; i < found.n; i++) {
         int            fd = open_parent(i, e);
         DIR           *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -493,7 +372,8 @@ int cgroup_sweep(struct err *e)
         if (!dir)
             return -1;
         while ((d = readdir(dir)))
-            if (d->d_type == DT_DIR && sscanf(d->d_name, "jerboa-%u", &slot) == 1)
+            if (d->d_type == DT_DIR && str_starts(d->d_name, name_prefix()) &&
+                sscanf(d->d_name + strlen(name_prefix()), "%u", &slot) == 1)
                 sweep_slot(slot);
         closedir(dir);
     }

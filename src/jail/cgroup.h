@@ -1,15 +1,19 @@
-/* cgroup - the limits of a sandbox and the counters of its runs, on cgroup v1.
+/* cgroup - the limits of a sandbox and the counters of its runs.
  *
- *   <own cgroup>/jerboa-SLOT/init        jerboa-init: neither its limits nor its OOM are the code's
- *   <own cgroup>/jerboa-SLOT/box         memory, cpu, pids limits of all that runs
- *   <own cgroup>/jerboa-SLOT/box/run-N   one a run, command or background server
+ *   <place>/jerboa-SLOT/init        jerboa-init: neither its limits nor its OOM are the code's
+ *   <place>/jerboa-SLOT/box         memory, cpu, pids limits of all that runs
+ *   <place>/jerboa-SLOT/box/run-N   one a run, command or background server
  *
- * Entering is always done by the process itself, by writing "0" to a `tasks` file that the jail
- * opened: the kernel checks the opener's rights, and moving oneself costs 0.1 ms where moving
- * another costs 5 to 27 (it waits for an RCU grace period). */
+ * The place is the jail's own cgroup if that will do, and as near to it as can be otherwise: the
+ * heads of cgroup_v1.c and cgroup_v2.c tell.
+ *
+ * Entering is always done by the process itself, by writing "0" to a file that the jail opened: the
+ * kernel checks the opener's rights, and moving oneself is never dearer than moving another. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "pipe/message.h"
@@ -25,6 +29,17 @@ struct cgroup {
 struct cgroup_limits {
     int64_t memory_bytes, init_memory_bytes, cpus_milli, pids;
 };
+
+/* Finds the place, or tells why there is none; nothing else works before it. */
+int         cgroup_find(struct err *e);
+bool        cgroup_is_v2(void);     /* also when there is no place */
+const char *cgroup_lock_file(void); /* the place's slots, for an ordinary user: see idrange.h */
+int         cgroup_find_in(const char *mounts, const char *own,
+                           struct err *e); /* the texts of /proc/self/mountinfo and /proc/self/cgroup */
+
+/* For root, once a boot, on v1: an ordinary user gets a cgroup of his own in each hierarchy. On v2
+ * systemd does that. */
+int cgroup_delegate(uid_t uid, struct err *e);
 
 /* Makes the three levels; what a dead sandbox left under the same slot is removed first. */
 int  cgroup_make(unsigned slot, const struct cgroup_limits *limits, struct cgroup *ret,

@@ -39,7 +39,9 @@ int handover_receive(int socket_fd, int *ret_fds)
     do
         n = recvmsg(socket_fd, &msg, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
-    c = n == sizeof group ? CMSG_FIRSTHDR(&msg) : NULL;
+    if (n != sizeof group)
+        return -1;
+    c = CMSG_FIRSTHDR(&msg);
     if (!c || c->cmsg_type != SCM_RIGHTS)
         return 0;
     size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);

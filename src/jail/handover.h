@@ -7,5 +7,5 @@
 /* The number travels even when there are no descriptors, so that nobody waits for them. */
 int handover_send(int socket_fd, uint32_t group, const int *fds, int n);
 
-/* Waits for group 0; returns how many descriptors came, 0 when the other end is gone. */
+/* Waits for group 0; returns how many descriptors came, -1 when the other end is gone. */
 int handover_receive(int socket_fd, int *ret_fds);

@@ -2,7 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 
@@ -10,15 +15,54 @@
  * and useradd's lie below. */
 enum { FIRST_BASE = 0x70000000, SLOTS = 4094 };
 
-static const char directory[] = "/run/jerboa", file[] = "/run/jerboa/ids";
+static const char directory[] = "/run/jerboa";
+const char        idrange_file[] = "/run/jerboa/ids";
 
-static int open_locks(struct err *e)
+/* ---- what this process may map ---- */
+
+/* CAP_SYS_ADMIN too, for the idmapped mounts without which a range could own nothing. */
+static bool has_capabilities(void)
+{
+    const uint32_t wanted = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_SYS_ADMIN;
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct   data[2] = {0};
+
+    return syscall(SYS_capget, &header, data) == 0 && (data[0].effective & wanted) == wanted;
+}
+
+/* Whether the ranges exist in our own user namespace: `inside outside count` a line. */
+static bool ranges_exist(void)
+{
+    autofree char *text = NULL;
+    unsigned       inside, outside, count;
+
+    if (file_read_text(AT_FDCWD, "/proc/self/uid_map", 1 << 16, &text, NULL) < 0)
+        return false;
+    for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+        if (sscanf(line, "%u %u %u", &inside, &outside, &count) == 3 && inside <= FIRST_BASE &&
+            count >= FIRST_BASE - inside + SLOTS * IDRANGE_SIZE)
+            return true;
+    return false;
+}
+
+bool idrange_is_possible(struct err *e)
+{
+    if (has_capabilities() && ranges_exist())
+        return true;
+    err_set(e, ERR_UNAVAILABLE, "only root can give a sandbox uids of its own: it runs as uid %u",
+            (unsigned)geteuid());
+    return false;
+}
+
+/* ---- slots ---- */
+
+static int open_locks(const char *file, struct err *e)
 {
     int fd;
 
-    if (mkdir(directory, 0700) < 0 && errno != EEXIST)
+    if (file == idrange_file && mkdir(directory, 0700) < 0 && errno != EEXIST)
         return err_sys(e, "%s", directory);
-    fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    fd = open(file, O_RDWR | (file == idrange_file ? O_CREAT : 0) | O_CLOEXEC | O_NOFOLLOW, 0600);
     return fd < 0 ? err_sys(e, "%s", file) : fd;
 }
 
@@ -31,35 +75,49 @@ static int lock_slot(int fd, unsigned slot)
     return fcntl(fd, F_OFD_SETLK, &byte);
 }
 
-int idrange_take_slot(unsigned slot, struct idrange *ret, struct err *e)
+static struct idrange range_of(unsigned slot, const char *file, int lock_fd)
 {
-    autofd int fd = open_locks(e);
+    if (file == idrange_file) {
+        uid_t base = FIRST_BASE + slot * IDRANGE_SIZE;
+        return (struct idrange){lock_fd, slot, base, base, IDRANGE_SIZE};
+    }
+    return (struct idrange){lock_fd, slot, geteuid(), getegid(), 1};
+}
+
+int idrange_take_slot(unsigned slot, struct idrange *ret, const char *file, struct err *e)
+{
+    autofd int fd = open_locks(file, e);
 
     if (fd < 0)
         return -1;
     if (slot >= SLOTS)
-        return err_set(e, ERR_INVALID, "there is no uid range %u", slot);
+        return err_set(e, ERR_INVALID, "there is no slot %u", slot);
     if (lock_slot(fd, slot) < 0)
-        return err_sys(e, "uid range %u", slot);
-    *ret = (struct idrange){take_fd(&fd), slot, FIRST_BASE + slot * IDRANGE_SIZE};
+        return err_sys(e, "slot %u", slot);
+    *ret = range_of(slot, file, take_fd(&fd));
     return 0;
 }
 
-int idrange_take(struct idrange *ret, struct err *e)
+int idrange_take(struct idrange *ret, const char *file, struct err *e)
 {
-    autofd int fd = open_locks(e);
+    autofd int fd = -1;
 
+    if (!file) {
+        *ret = range_of(0, NULL, -1);
+        return 0;
+    }
+    fd = open_locks(file, e);
     if (fd < 0)
         return -1;
     for (unsigned slot = 0; slot < SLOTS; slot++) {
         if (lock_slot(fd, slot) == 0) {
-            *ret = (struct idrange){take_fd(&fd), slot, FIRST_BASE + slot * IDRANGE_SIZE};
+            *ret = range_of(slot, file, take_fd(&fd));
             return 0;
         }
         if (errno != EAGAIN && errno != EACCES)
             return err_sys(e, "lock %s", file);
     }
-    return err_set(e, ERR_LIMIT, "all %d uid ranges are in use", SLOTS);
+    return err_set(e, ERR_LIMIT, "all %d slots for sandboxes are in use", SLOTS);
 }
 
 void idrange_release(struct idrange *r)

@@ -1,10 +1,16 @@
-/* idrange - a range of 65,536 host uids (and gids) for one sandbox, owned by nobody else.
+/* idrange - the host uids and gids of one sandbox, and the slot that is its name on the host.
  *
- * A slot is a locked byte of one file below /run: the kernel lets go of it when the jail ends,
- * however it ends, and nothing needs cleaning up. Whoever holds slot N also owns the cgroup called
- * N, so that a group whose slot can be locked is a dead sandbox's (see cgroup_sweep). */
+ * Root takes a range of 65,536 that nobody else owns, another for each sandbox. An ordinary user
+ * has one uid and one gid to give, his own: the range is a wall that is then missing.
+ *
+ * A slot is a locked byte of one file: the kernel lets go of it when the jail ends, however it
+ * ends, and nothing needs cleaning up. Whoever holds slot N also owns the cgroup called N, so that
+ * a group whose slot can be locked is a dead sandbox's (see cgroup_sweep). Root's file lies below
+ * /run, because ranges are the whole machine's; an ordinary user's slots only name cgroups, so his
+ * is a file of the cgroup that these stand in. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -15,9 +21,18 @@ enum { IDRANGE_SIZE = 65536 };
 struct idrange {
     int      lock_fd; /* -1: none */
     unsigned slot;
-    uid_t    base;
+    uid_t    uid; /* the first of `count` outside; uid 0 inside */
+    gid_t    gid;
+    unsigned count;
 };
 
-int  idrange_take(struct idrange *ret, struct err *e);                     /* any free slot */
-int  idrange_take_slot(unsigned slot, struct idrange *ret, struct err *e); /* -1 when in use */
+/* Whether this process may map foreign ids at all; if not, the sentence says why. */
+bool idrange_is_possible(struct err *e);
+
+extern const char idrange_file[]; /* where root's slots are */
+
+/* Any free slot of the file; without a file there is none, and none is needed. */
+int  idrange_take(struct idrange *ret, const char *file, struct err *e);
+int  idrange_take_slot(unsigned slot, struct idrange *ret, const char *file,
+                       struct err *e); /* -1 when in use */
 void idrange_release(struct idrange *r);

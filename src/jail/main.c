@@ -9,16 +9,19 @@
  * and the jail exits. It is single-threaded: PDEATHSIG of init follows the thread that cloned it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "jail/handover.h"
 #include "jail/report.h"
 #include "jail/steps.h"
@@ -27,12 +30,21 @@ enum { CONTROL_FD = 3, CONTROL_MAX = 2 * (FRAME_HEADER + FRAME_MAX) };
 
 /* ---- groups for runs ---- */
 
+/* Without cgroups init gets a descriptor all the same, into which the run can write as into any. */
+static int open_nothing(int fds[CGROUP_HIERARCHIES_MAX], struct err *e)
+{
+    fds[0] = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    return fds[0] < 0 ? err_sys(e, "/dev/null") : 1;
+}
+
 static void make_group(struct jail *j, uint32_t group)
 {
     struct err e = {0};
     int        fds[CGROUP_HIERARCHIES_MAX];
-    int        n = cgroup_make_run(&j->cgroup, &j->limits, group, fds, &e);
+    int        n = jail_has_cgroup(j) ? cgroup_make_run(&j->cgroup, &j->limits, group, fds, &e)
+                                      : open_nothing(fds, &e);
 
+    j->runs++;
     if (handover_send(j->group_fd, group, fds, n) < 0 && n > 0)
         err_sys(&e, "hand cgroup %u over", group);
     if (e.kind)
@@ -41,12 +53,31 @@ static void make_group(struct jail *j, uint32_t group)
         fd_close(&fds[--n]);
 }
 
+static void end_watched(struct jail *j, struct message_group_ended *ret)
+{
+    watch_end(&j->watch);
+    *ret = (struct message_group_ended){
+        .oom_kills = j->watch.kills, .peak_bytes = j->watch.peak_bytes, .watched = true};
+    j->watch.kills = j->watch.peak_bytes = 0;
+}
+
 static void end_group(struct jail *j, uint32_t group)
 {
     struct message_group_ended counters = {0};
 
-    cgroup_end_run(&j->cgroup, group, &counters);
+    if (jail_has_cgroup(j))
+        cgroup_end_run(&j->cgroup, group, &counters);
+    else
+        end_watched(j, &counters);
+    if (j->runs > 0)
+        j->runs--;
     report_group_ended(CONTROL_FD, group, &counters);
+}
+
+/* Until when the jail may sleep, in ms; -1: until somebody wakes it. */
+static int watch_runs(struct jail *j)
+{
+    return jail_has_cgroup(j) || j->runs == 0 ? -1 : watch_look(&j->watch);
 }
 
 /* ---- the control socket ---- */
@@ -103,7 +134,7 @@ static void guard(struct jail *j, struct buf *b)
     for (;;) {
         if (handle_all(j, b, &e) < 0)
             return;
-        if (poll(polls, 2, -1) < 0) {
+        if (poll(polls, 2, watch_runs(j)) < 0) {
             if (errno == EINTR)
                 continue;
             return;
@@ -153,8 +184,9 @@ static int jail_main(void)
     int                r;
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* whoever started us may ignore it; we wait */
     buf_init(&b, CONTROL_MAX);
-    jail_init(&j);
+    jail_init(&j, CONTROL_FD);
     r = start(&j, &b, &document, &e);
     if (r < 0)
         report_error(1, 0, &e);
@@ -167,22 +199,65 @@ static int jail_main(void)
     return r < 0;
 }
 
+/* ---- by hand ---- */
+
+static int print_steps(const char *argument, struct err *e)
+{
+    (void)argument;
+    (void)e;
+    steps_print();
+    return 0;
+}
+
+/* The table, for who cannot get the frame because no sandbox starts. */
+static int print_walls(const char *argument, struct err *e)
+{
+    autojson json_t *list = walls_json(&(struct walls){0});
+
+    (void)argument;
+    if (json_dumpf(list, stdout, JSON_COMPACT) < 0)
+        return err_set(e, ERR_INTERNAL, "the walls cannot be printed");
+    return 0;
+}
+
+static int sweep(const char *argument, struct err *e)
+{
+    (void)argument;
+    return cgroup_sweep(e);
+}
+
+/* Makes cgroups over to an ordinary user; for root, once a boot. */
+static int delegate(const char *argument, struct err *e)
+{
+    int64_t uid;
+
+    TRY(str_parse_count(argument, 1, UINT32_MAX - 1, &uid, e));
+    return cgroup_delegate((uid_t)uid, e);
+}
+
+static const struct {
+    const char *name;
+    int         arguments;
+    int (*run)(const char *argument, struct err *e);
+} by_hand[] = {{"steps", 0, print_steps},
+               {"walls", 0, print_walls},
+               {"sweep", 0, sweep},
+               {"delegate", 1, delegate}};
+
 int main(int argc, char **argv)
 {
     struct err e = {0};
 
     if (argc == 1)
         return jail_main();
-    if (argc == 2 && strcmp(argv[1], "steps") == 0) {
-        steps_print();
-        return 0;
-    }
-    if (argc == 2 && strcmp(argv[1], "sweep") == 0) {
-        if (cgroup_sweep(&e) == 0)
-            return 0;
-        fprintf(stderr, "jerboa-jail: %s\n", e.msg);
-        return 1;
-    }
-    fprintf(stderr, "jerboa-jail: started by jerboa; by hand only 'steps' and 'sweep'\n");
+    for (size_t i = 0; i < sizeof by_hand / sizeof by_hand[0]; i++)
+        if (argc == 2 + by_hand[i].arguments && strcmp(argv[1], by_hand[i].name) == 0) {
+            if (by_hand[i].run(argv[2], &e) == 0)
+                return 0;
+            fprintf(stderr, "jerboa-jail: %s\n", e.msg);
+            return 1;
+        }
+    fprintf(stderr, "jerboa-jail: started by jerboa; by hand only 'steps', 'walls', 'sweep' and "
+                    "'delegate UID'\n");
     return 2;
 }

@@ -19,6 +19,7 @@ static const struct field plan_fields[] = {
     {"init", FIELD_STRING, AT(init), true, 2, PATH_BYTES},
     {"hostNetwork", FIELD_BOOL, AT(host_network), false, 0, 0},
     {"egress", FIELD_BOOL, AT(egress), false, 0, 0},
+    {"strict", FIELD_BOOL, AT(strict), false, 0, 0},
     {"memoryBytes", FIELD_INT, AT(memory_bytes), true, 1, INT64_MAX},
     {"initMemoryBytes", FIELD_INT, AT(init_memory_bytes), true, 1, INT64_MAX},
     {"cpusMilli", FIELD_INT, AT(cpus_milli), true, 10, 1024000},

@@ -43,6 +43,7 @@ struct plan {
     const char       *init; /* in the new root */
     bool              host_network;
     bool              egress; /* connections leave through the pipe: see redirect.h */
+    bool              strict; /* nothing starts when a wall is missing */
     int64_t           memory_bytes, cpus_milli, pids, fds;
     int64_t           init_memory_bytes; /* init's own cgroup: files it writes are charged there */
     struct plan_entry entries[PLAN_ENTRIES_MAX];

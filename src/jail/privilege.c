@@ -5,6 +5,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
+#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -39,14 +40,49 @@ int privilege_forbid_new(struct err *e)
     return 0;
 }
 
-int privilege_filter_calls(struct err *e)
+static int load(const struct sock_filter *code, size_t n, struct err *e)
 {
-    struct sock_fprog program = {.len = sizeof filter / sizeof filter[0],
-                                 .filter = (struct sock_filter *)filter};
+    struct sock_fprog program = {.len = (unsigned short)n, .filter = (struct sock_filter *)code};
 
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
         return err_sys(e, "seccomp");
     return 0;
+}
+
+int privilege_filter_calls(struct err *e)
+{
+    return load(filter, sizeof filter / sizeof filter[0], e);
+}
+
+int privilege_filter_unseen(struct err *e)
+{
+    static const struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_shmget, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), /* and the other filter's turn */
+    };
+
+    return load(code, sizeof code / sizeof code[0], e);
+}
+
+static int limit(__rlimit_resource_t which, rlim_t most, struct err *e)
+{
+    struct rlimit now;
+
+    if (getrlimit(which, &now) < 0)
+        return err_sys(e, "getrlimit %d", (int)which);
+    if (now.rlim_max < most)
+        most = now.rlim_max;
+    if (setrlimit(which, &(struct rlimit){most, most}) < 0)
+        return err_sys(e, "setrlimit %d", (int)which);
+    return 0;
+}
+
+int privilege_limit_processes(int64_t most, struct err *e)
+{
+    return limit(RLIMIT_NPROC, (rlim_t)most, e);
 }
 
 int privilege_limit_resources(int64_t fds, struct err *e)
@@ -61,13 +97,7 @@ int privilege_limit_resources(int64_t fds, struct err *e)
         {RLIMIT_SIGPENDING, 4096},
     };
 
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-        struct rlimit now;
-        if (getrlimit(limits[i].which, &now) < 0)
-            return err_sys(e, "getrlimit %d", (int)limits[i].which);
-        rlim_t most = now.rlim_max < limits[i].most ? now.rlim_max : limits[i].most;
-        if (setrlimit(limits[i].which, &(struct rlimit){most, most}) < 0)
-            return err_sys(e, "setrlimit %d", (int)limits[i].which);
-    }
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        TRY(limit(limits[i].which, limits[i].most, e));
     return 0;
 }

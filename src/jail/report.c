@@ -1,5 +1,7 @@
 #include "jail/report.h"
 
+#include <string.h>
+
 #include "base/fd.h"
 
 static void send_frame(int fd, enum frame_type type, uint32_t channel, const struct buf *payload)
@@ -30,4 +32,14 @@ void report_group_ended(int fd, uint32_t group, const struct message_group_ended
     buf_init(&payload, 64);
     if (message_pack_group_ended(&payload, m) == 0)
         send_frame(fd, FRAME_GROUP_ENDED, group, &payload);
+}
+
+void report_walls(int fd, const json_t *walls)
+{
+    autofree char     *text = json_dumps(walls, JSON_COMPACT);
+    autobuf struct buf payload;
+
+    buf_init(&payload, FRAME_MAX);
+    if (text && buf_add(&payload, text, strlen(text)) == 0)
+        send_frame(fd, FRAME_WALLS, 0, &payload);
 }

@@ -1,10 +1,13 @@
-/* report - the jail's own frames: an error in place of init's hello, a run's counters. */
+/* report - the jail's own frames: an error in place of init's hello, the walls, a run's counters.
+ */
 #pragma once
 
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/json.h"
 #include "pipe/message.h"
 
 void report_error(int fd, uint32_t channel, const struct err *e);
+void report_walls(int fd, const json_t *walls);
 void report_group_ended(int fd, uint32_t group, const struct message_group_ended *m);

@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "jail/userns.h"
 
-/* ---- outside: sources ---- */
+/* ---- sources ---- */
 
 static int set_attributes(int fd, uint64_t set, int userns_fd, struct err *e)
 {
@@ -63,10 +63,13 @@ static int open_plain(const char *path)
     return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
 }
 
-static int open_source(const struct plan_entry *entry, uid_t base, struct err *e)
+static int open_source(const struct plan_entry *entry, const struct idrange *ids, struct err *e)
 {
-    uint64_t   set = MOUNT_ATTR_NOSUID | (entry->writable ? 0 : MOUNT_ATTR_RDONLY);
-    unsigned   recursive = entry->as_owner ? 0 : AT_RECURSIVE; /* one mount, one map */
+    uint64_t set = MOUNT_ATTR_NOSUID | (entry->writable ? 0 : MOUNT_ATTR_RDONLY);
+    bool     mapped = entry->as_owner && ids->count > 1;
+    /* One mount, one map. Where nothing is mapped, the kernel wants all or nothing: a mount of the
+     * host must not show what another one covers. */
+    unsigned   recursive = mapped ? 0 : AT_RECURSIVE;
     autofd int path =
         entry->as_owner ? open_plain(entry->source) : open(entry->source, O_PATH | O_CLOEXEC);
     autofd int fd = -1;
@@ -78,17 +81,17 @@ static int open_source(const struct plan_entry *entry, uid_t base, struct err *e
         return err_sys(e, "open_tree");
     if (entry->kind != PLAN_DEVICE)
         set |= MOUNT_ATTR_NODEV;
-    TRY(entry->as_owner ? map_owner(fd, entry, base, set, e) : set_attributes(fd, set, -1, e));
+    TRY(mapped ? map_owner(fd, entry, ids->uid, set, e) : set_attributes(fd, set, -1, e));
     return take_fd(&fd);
 }
 
-int root_open_sources(struct plan *plan, uid_t base, struct err *e)
+int root_open_sources(struct plan *plan, const struct idrange *ids, struct err *e)
 {
     for (size_t i = 0; i < plan->n_entries; i++) {
         struct plan_entry *entry = &plan->entries[i];
         if (entry->kind != PLAN_BIND && entry->kind != PLAN_DEVICE)
             continue;
-        entry->source_fd = open_source(entry, base, e);
+        entry->source_fd = open_source(entry, ids, e);
         if (entry->source_fd < 0)
             return err_wrap(e, "%s", entry->source);
     }

@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "jail/handover.h"
+#include "jail/landlock.h"
 #include "jail/privilege.h"
 #include "jail/redirect.h"
 #include "jail/report.h"
@@ -30,20 +31,42 @@ static void __attribute__((noreturn)) run_inside(struct jail *j);
 
 /* ---- outside ---- */
 
-static int step_sweep(struct jail *j, struct err *e)
+/* Which of the walls that may be missing can stand here. */
+static int step_look(struct jail *j, struct err *e)
 {
-    (void)j;
-    return cgroup_sweep(e);
+    struct err why = {0};
+
+    (void)e;
+    if (cgroup_find(&why) < 0)
+        walls_miss(&j->walls, WALL_LIMITS, &why);
+    if (!idrange_is_possible(&why))
+        walls_miss(&j->walls, WALL_UID_RANGE, &why);
+    j->landlock = landlock_version(&why);
+    if (j->landlock < 0)
+        walls_miss(&j->walls, WALL_LANDLOCK, &why);
+    return 0;
+}
+
+bool jail_has_cgroup(const struct jail *j)
+{
+    return !j->walls.gaps[WALL_LIMITS].missing;
+}
+
+static bool has_range(const struct jail *j)
+{
+    return !j->walls.gaps[WALL_UID_RANGE].missing;
 }
 
 static int step_ids(struct jail *j, struct err *e)
 {
-    return idrange_take(&j->ids, e);
+    const char *own_file = jail_has_cgroup(j) ? cgroup_lock_file() : NULL;
+
+    return idrange_take(&j->ids, has_range(j) ? idrange_file : own_file, e);
 }
 
 static int step_sources(struct jail *j, struct err *e)
 {
-    return root_open_sources(&j->plan, j->ids.base, e);
+    return has_range(j) ? root_open_sources(&j->plan, &j->ids, e) : 0;
 }
 
 static int step_clone(struct jail *j, struct err *e)
@@ -74,7 +97,7 @@ static int step_clone(struct jail *j, struct err *e)
 
 static int step_map(struct jail *j, struct err *e)
 {
-    TRY(userns_map(j->pid, 0, j->ids.base, IDRANGE_SIZE, e));
+    TRY(userns_map(j->pid, j->ids.uid, j->ids.gid, j->ids.count, e));
     if (fd_write_all(j->go_fds[1], "", 1) < 0) /* its end stays open: step_bind watches it */
         return err_sys(e, "let the child go");
     return 0;
@@ -83,19 +106,47 @@ static int step_map(struct jail *j, struct err *e)
 /* While the child builds its root: two processors, two halves of the work. */
 static int step_cgroup(struct jail *j, struct err *e)
 {
-    int fds[CGROUP_HIERARCHIES_MAX], n;
+    struct err why = {0};
 
+    (void)e;
     j->limits = (struct cgroup_limits){.memory_bytes = j->plan.memory_bytes,
                                        .init_memory_bytes = j->plan.init_memory_bytes,
                                        .cpus_milli = j->plan.cpus_milli,
                                        .pids = j->plan.pids};
-    TRY(cgroup_make(j->ids.slot, &j->limits, &j->cgroup, e));
-    n = cgroup_open_init(&j->cgroup, fds, e);
+    if (jail_has_cgroup(j) && cgroup_make(j->ids.slot, &j->limits, &j->cgroup, &why) < 0)
+        walls_miss(&j->walls, WALL_LIMITS, &why);
+    if (!jail_has_cgroup(j))
+        watch_init(&j->watch, j->pid, j->pid_fd, j->go_fds[1], j->plan.memory_bytes);
+    return 0;
+}
+
+static int step_tell(struct jail *j, struct err *e)
+{
+    autojson json_t *list = walls_json(&j->walls);
+
+    if (j->plan.strict)
+        TRY(walls_check(&j->walls, e));
+    report_walls(j->control_fd, list);
+    return 0;
+}
+
+/* The child waits for it; without descriptors it goes on without. */
+static int step_admit(struct jail *j, struct err *e)
+{
+    int fds[CGROUP_HIERARCHIES_MAX], n = 0;
+
+    if (jail_has_cgroup(j))
+        n = cgroup_open_init(&j->cgroup, fds, e);
     TRY(n);
     handover_send(j->group_fd, 0, fds, n);
     while (n > 0)
         fd_close(&fds[--n]);
     return 0;
+}
+
+static int step_sweep(struct jail *j, struct err *e)
+{
+    return jail_has_cgroup(j) ? cgroup_sweep(e) : 0;
 }
 
 /* ---- inside ---- */
@@ -114,20 +165,30 @@ static int step_enter_cgroup(struct jail *j, struct err *e)
 {
     int fds[CGROUP_HIERARCHIES_MAX], n = handover_receive(j->init_group_fd, fds);
 
-    if (n <= 0)
+    if (n < 0)
         return err_set(e, ERR_CANCELLED, "the jail is gone");
     for (int i = 0; i < n; i++)
         if (write(fds[i], "0", 1) != 1)
             return err_sys(e, "enter cgroup");
+    j->is_watched = n == 0;
+    if (j->is_watched) /* init counts too */
+        TRY(privilege_limit_processes(j->plan.pids + 1, e));
+    return 0; /* step_descriptors closes them */
+}
+
+static int step_hide_cgroup(struct jail *j, struct err *e)
+{
+    (void)j;
     if (unshare(CLONE_NEWCGROUP) < 0)
         return err_sys(e, "unshare");
-    return 0; /* step_descriptors closes them */
+    return 0;
 }
 
 static int step_become_root(struct jail *j, struct err *e)
 {
-    (void)j;
-    if (setsid() < 0 || setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+    /* An ordinary user's child keeps its groups: see userns_map. */
+    if (setsid() < 0 || (has_range(j) && setgroups(0, NULL) < 0) || setresgid(0, 0, 0) < 0 ||
+        setresuid(0, 0, 0) < 0)
         return err_sys(e, "become uid 0 of the range");
     if (sethostname("sandbox", 7) < 0)
         return err_sys(e, "set the host name");
@@ -150,6 +211,11 @@ static int step_loopback(struct jail *j, struct err *e)
 static int step_redirect(struct jail *j, struct err *e)
 {
     return j->plan.egress ? redirect_to_init(e) : 0;
+}
+
+static int step_own_sources(struct jail *j, struct err *e)
+{
+    return has_range(j) ? 0 : root_open_sources(&j->plan, &j->ids, e);
 }
 
 static int step_build(struct jail *j, struct err *e)
@@ -178,6 +244,11 @@ static int step_no_new_privileges(struct jail *j, struct err *e)
 {
     (void)j;
     return privilege_forbid_new(e);
+}
+
+static int step_landlock(struct jail *j, struct err *e)
+{
+    return j->landlock < 0 ? 0 : landlock_restrict(j->landlock, &j->plan, e);
 }
 
 /* After the last change of credentials, which would clear it. The jail may have died before: then
@@ -212,16 +283,30 @@ static int step_descriptors(struct jail *j, struct err *e)
 
 static int step_filter(struct jail *j, struct err *e)
 {
-    (void)j;
+    if (j->is_watched)
+        TRY(privilege_filter_unseen(e));
     return privilege_filter_calls(e);
 }
 
 static int step_exec(struct jail *j, struct err *e)
 {
+    static const struct {
+        int         sys;
+        const char *fix;
+    } causes[] = {
+        {ENOENT,
+         "it wants a loader that is not there: link it with musl-gcc -static, as make does"},
+        {ENOEXEC, "it is no program for this machine: build or install Jerboa again"},
+        {EACCES, "put it where every user may execute it, on no noexec mount"},
+    };
     const char *argv[] = {"jerboa-init", j->plan.egress ? "egress" : NULL, NULL}, *env[] = {NULL};
 
     execve(j->plan.init, (char *const *)argv, (char *const *)env);
-    return err_sys(e, "%s", j->plan.init);
+    err_sys(e, "%s", j->plan.init);
+    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++)
+        if (causes[i].sys == e->sys)
+            err_append(e, causes[i].fix);
+    return -1;
 }
 
 /* ---- the table ---- */
@@ -230,31 +315,51 @@ enum side { OUTSIDE, INSIDE };
 
 static const struct step {
     enum side   side;
+    enum wall   wall; /* that it builds and that may not be missing; several: the first */
     const char *name;
     int (*run)(struct jail *j, struct err *e);
     const char *why;
 } steps[] = {
-    {OUTSIDE, "take uid range", step_ids, "a host uid that owns nothing, another in each sandbox"},
-    {OUTSIDE, "open sources", step_sources, "host paths are looked up here and never again"},
-    {OUTSIDE, "clone", step_clone, "user, mount, pid, net, ipc, uts namespaces"},
-    {OUTSIDE, "map ids", step_map, "uid 0 inside is the range's first outside"},
-    {OUTSIDE, "make cgroup", step_cgroup, "while the child builds; it waits for it below"},
-    {OUTSIDE, "sweep", step_sweep, "what killed jails left; nobody waits for it"},
-    {INSIDE, "wait for ids", step_wait, "before that it is nobody"},
-    {INSIDE, "become root", step_become_root, "of its own namespace, for the steps that follow"},
-    {INSIDE, "bring up loopback", step_loopback, "the only network there is"},
-    {INSIDE, "redirect", step_redirect, "what code connects to and looks up reaches init"},
-    {INSIDE, "build root", step_build, "the entries of the plan, in a fresh tmpfs"},
-    {INSIDE, "pivot", step_pivot, "after this no host path can be named"},
-    {INSIDE, "enter cgroup", step_enter_cgroup,
+    {OUTSIDE, WALL_NONE, "look around", step_look,
+     "which of the walls that may be missing can stand"},
+    {OUTSIDE, WALL_NONE, "take uid range", step_ids,
+     "a host uid that owns nothing, another in each sandbox"},
+    {OUTSIDE, WALL_ROOT, "open sources", step_sources,
+     "host paths are looked up here and never again"},
+    {OUTSIDE, WALL_USER, "clone", step_clone, "user, mount, pid, net, ipc, uts namespaces"},
+    {OUTSIDE, WALL_USER, "map ids", step_map, "uid 0 inside is the range's first outside"},
+    {OUTSIDE, WALL_NONE, "make cgroup", step_cgroup,
+     "while the child builds; it waits for it below"},
+    {OUTSIDE, WALL_NONE, "tell walls", step_tell, "before anything runs; a strict plan ends here"},
+    {OUTSIDE, WALL_NONE, "let init in", step_admit, "into its cgroup; it enters by itself"},
+    {OUTSIDE, WALL_NONE, "sweep", step_sweep, "what killed jails left; nobody waits for it"},
+    {INSIDE, WALL_NONE, "wait for ids", step_wait, "before that it is nobody"},
+    {INSIDE, WALL_USER, "become root", step_become_root,
+     "of its own namespace, for the steps that follow"},
+    {INSIDE, WALL_NETWORK, "bring up loopback", step_loopback, "the only network there is"},
+    {INSIDE, WALL_NETWORK, "redirect", step_redirect,
+     "what code connects to and looks up reaches init"},
+    {INSIDE, WALL_ROOT, "open own sources", step_own_sources,
+     "an ordinary user's: he may only here"},
+    {INSIDE, WALL_MOUNT, "build root", step_build, "the entries of the plan, in a fresh tmpfs"},
+    {INSIDE, WALL_ROOT, "pivot", step_pivot, "after this no host path can be named"},
+    {INSIDE, WALL_NONE, "enter cgroup", step_enter_cgroup,
      "limits stand before the first foreign instruction"},
-    {INSIDE, "limit resources", step_resources, "descriptors, core dumps, locked memory"},
-    {INSIDE, "drop capabilities", step_capabilities, "all, and the way back through exec"},
-    {INSIDE, "no new privileges", step_no_new_privileges, "setuid files mean nothing"},
-    {INSIDE, "bind to the jail", step_bind, "if the jail dies, init dies"},
-    {INSIDE, "close descriptors", step_descriptors, "only the pipe and the cgroup socket remain"},
-    {INSIDE, "filter system calls", step_filter, "last: it forbids calls used above"},
-    {INSIDE, "start init", step_exec, "pid 1"},
+    {INSIDE, WALL_CGROUP_NAMESPACE, "hide cgroup", step_hide_cgroup,
+     "a cgroup namespace, whose root it is"},
+    {INSIDE, WALL_NONE, "limit resources", step_resources,
+     "descriptors, core dumps, locked memory"},
+    {INSIDE, WALL_CAPABILITIES, "drop capabilities", step_capabilities,
+     "all, and the way back through exec"},
+    {INSIDE, WALL_NO_NEW_PRIVILEGES, "no new privileges", step_no_new_privileges,
+     "setuid files mean nothing"},
+    {INSIDE, WALL_NONE, "landlock", step_landlock,
+     "a second lock on files, where the kernel has one"},
+    {INSIDE, WALL_NONE, "bind to the jail", step_bind, "if the jail dies, init dies"},
+    {INSIDE, WALL_NONE, "close descriptors", step_descriptors,
+     "only the pipe and the cgroup socket remain"},
+    {INSIDE, WALL_SECCOMP, "filter system calls", step_filter, "last: it forbids calls used above"},
+    {INSIDE, WALL_NONE, "start init", step_exec, "pid 1"},
 };
 
 enum { STEPS = sizeof steps / sizeof steps[0] };
@@ -262,8 +367,10 @@ enum { STEPS = sizeof steps / sizeof steps[0] };
 static int run_side(struct jail *j, enum side side, struct err *e)
 {
     for (size_t i = 0; i < STEPS; i++)
-        if (steps[i].side == side && steps[i].run(j, e) < 0)
+        if (steps[i].side == side && steps[i].run(j, e) < 0) {
+            walls_explain(steps[i].wall, e);
             return err_wrap(e, "step '%s'", steps[i].name);
+        }
     return 0;
 }
 
@@ -290,10 +397,15 @@ void steps_print(void)
 
 /* ---- the whole ---- */
 
-void jail_init(struct jail *j)
+void jail_init(struct jail *j, int control_fd)
 {
-    *j = (struct jail){
-        .ids.lock_fd = -1, .group_fd = -1, .init_group_fd = -1, .go_fds = {-1, -1}, .pid_fd = -1};
+    *j = (struct jail){.control_fd = control_fd,
+                       .ids.lock_fd = -1,
+                       .group_fd = -1,
+                       .init_group_fd = -1,
+                       .go_fds = {-1, -1},
+                       .pid_fd = -1};
+    watch_init(&j->watch, 0, -1, -1, 0);
 }
 
 void jail_done(struct jail *j)
@@ -305,5 +417,6 @@ void jail_done(struct jail *j)
     }
     if (j->cgroup.n > 0)
         cgroup_remove(&j->cgroup);
+    watch_done(&j->watch);
     idrange_release(&j->ids); /* last: until then nobody else may use the slot */
 }

@@ -26,10 +26,21 @@ static int write_map(pid_t pid, const char *file, unsigned inside, unsigned outs
     return 0;
 }
 
-int userns_map(pid_t pid, uid_t inside, uid_t outside, unsigned count, struct err *e)
+/* Else the kernel lets nobody without rights map a gid: a group can also be what denies access. */
+static int deny_setgroups(pid_t pid, struct err *e)
 {
-    TRY(write_map(pid, "gid_map", inside, outside, count, e));
-    return write_map(pid, "uid_map", inside, outside, count, e);
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/setgroups", (int)pid);
+    return file_write_text(AT_FDCWD, path, "deny", e);
+}
+
+int userns_map(pid_t pid, uid_t uid, gid_t gid, unsigned count, struct err *e)
+{
+    if (count == 1)
+        TRY(deny_setgroups(pid, e));
+    TRY(write_map(pid, "gid_map", 0, gid, count, e));
+    return write_map(pid, "uid_map", 0, uid, count, e);
 }
 
 /* The namespace lives as long as this child, which must not outlive the jail. */

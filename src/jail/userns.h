@@ -5,9 +5,9 @@
 
 #include "base/err.h"
 
-/* Who is `inside` in the namespace of process pid is `outside` here; so for `count` ids, uids and
- * gids alike. */
-int userns_map(pid_t pid, uid_t inside, uid_t outside, unsigned count, struct err *e);
+/* Who is 0 in the namespace of process pid is uid and gid here, and so on for `count` ids. One id
+ * alone, which must then be the caller's own, needs no rights: the child keeps its groups. */
+int userns_map(pid_t pid, uid_t uid, gid_t gid, unsigned count, struct err *e);
 
 /* A namespace for an idmapped mount: a file of `uid_on_disk` is seen as owned by `uid_seen`.
  * Returns a descriptor. */

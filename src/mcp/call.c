@@ -24,15 +24,8 @@ enum {
 
 /* ---- beginning and end ---- */
 
-static void call_free(struct mcp_call *c)
+static void release(struct mcp_call *c)
 {
-    if (c->gone)
-        *c->gone = true;
-    if (c->x) {
-        c->x->cancel = NULL;
-        if (c->x->session)
-            session_forget(c->x->session, c->x);
-    }
     if (c->free_data)
         c->free_data(c->data);
     deadline_done(&c->deadline);
@@ -49,6 +42,19 @@ static void call_free(struct mcp_call *c)
     free(c->next);
     free(c->state);
     free(c);
+}
+
+/* Nothing of it is heard any more. Its memory stays while its handler is on the stack. */
+static void call_free(struct mcp_call *c)
+{
+    if (c->x) {
+        c->x->cancel = NULL;
+        if (c->x->session)
+            session_forget(c->x->session, c->x);
+    }
+    c->over = true;
+    if (!c->runs)
+        release(c);
 }
 
 void call_cancel(struct mcp_call *c)
@@ -85,14 +91,13 @@ static void ask_client(void *owner);
 
 static void run(struct mcp_call *c, void (*handler)(struct mcp_call *c))
 {
-    bool gone = false;
-
-    c->gone = &gone;
+    c->runs = true;
     handler(c);
-    if (gone)
-        return;
-    c->gone = NULL;
-    ask_client(c);
+    c->runs = false;
+    if (c->over)
+        release(c);
+    else
+        ask_client(c);
 }
 
 static void on_pause(void *owner)
@@ -445,7 +450,7 @@ const json_t *mcp_call_ask(struct mcp_call *c, const char *key, const char *meth
     }
     json_object_set_new(c->asks, key,
                         json_pack("{s:s, s:o}", "method", method, "params", params_take));
-    if (!c->gone) /* no handler will return: it was asked from the loop */
+    if (!c->runs) /* no handler will return: it was asked from the loop */
         later_ask(&c->ask_soon);
     return NULL;
 }

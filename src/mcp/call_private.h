@@ -45,7 +45,8 @@ struct mcp_call {
     void (*after_pause)(struct mcp_call *c);
     unsigned     turns;
     struct later again, ask_soon;
-    bool        *gone; /* set when it ends while its handler is on the stack */
+    bool         runs; /* its handler is on the stack */
+    bool         over; /* it ended meanwhile */
 };
 
 /* Takes x over. Fill in what its kind has, then start. */

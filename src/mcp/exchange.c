@@ -266,7 +266,7 @@ static bool check_version(struct mcp_exchange *x)
         return true;
     request_error_status(
         x, 400, RPC_UNSUPPORTED_VERSION, "this protocol version is not supported",
-        json_pack("{s:o, s:s}", "supported", offer_versions(), "requested", asked));
+        json_pack("{s:o, s:s}", "supported", offer_versions(x), "requested", asked));
     return false;
 }
 

@@ -27,8 +27,8 @@ struct mcp_server {
     struct offer_table      tools, resources, prompts;
     void (*list_resources)(struct mcp_call *c); /* those that come and go, or NULL */
     struct requests requests;                   /* open, and of nobody who has a session */
-    LIST_HEAD(, mcp_session) sessions;
-    LIST_HEAD(, listener) listeners;
+    LIST_HEAD(sessions, mcp_session) sessions;
+    LIST_HEAD(listeners, listener) listeners;
     struct tasks  *tasks;
     struct states *states; /* of requests that wait for answers: MAC key, used ones */
 };
@@ -47,7 +47,7 @@ json_t *offer_schema(const struct mcp_tool *t); /* of its arguments */
 json_t *offer_about(const struct mcp_server *s, const struct mcp_revision *revision);
 json_t *offer_capabilities(const struct mcp_server *s, const struct mcp_revision *revision);
 
-json_t *offer_versions(void);
+json_t *offer_versions(const struct mcp_exchange *x); /* spoken where it came from */
 
 /* Answers with one page of a table: the rows from the cursor on that `describe` does not answer
  * with NULL. `rest`: makes the pages after the last, or NULL. */

@@ -164,12 +164,13 @@ json_t *offer_capabilities(const struct mcp_server *s, const struct mcp_revision
     return c;
 }
 
-json_t *offer_versions(void)
+json_t *offer_versions(const struct mcp_exchange *x)
 {
     json_t *list = json_array();
 
     for (const struct mcp_revision *r = mcp_revisions; r->date; r++)
-        json_array_append_new(list, json_string(r->date));
+        if (r->has_http || request_is_on_stdio(x))
+            json_array_append_new(list, json_string(r->date));
     return list;
 }
 
@@ -262,7 +263,7 @@ void offer_list(struct mcp_exchange *x, const struct offer_table *table, const c
 void server_discover(struct mcp_exchange *x)
 {
     const char *instructions = x->server->about->instructions;
-    json_t *result = json_pack("{s:o, s:o}", "supportedVersions", offer_versions(), "capabilities",
+    json_t *result = json_pack("{s:o, s:o}", "supportedVersions", offer_versions(x), "capabilities",
                                offer_capabilities(x->server, x->revision));
 
     if (instructions)

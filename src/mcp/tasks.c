@@ -54,7 +54,7 @@ struct task {
 struct tasks {
     struct mcp_server *server;
     LIST_HEAD(bucket, task) buckets[BUCKETS];
-    LIST_HEAD(, owner) owners;
+    LIST_HEAD(owners, owner) owners;
     size_t n, bytes;
 };
 

@@ -37,7 +37,8 @@ int integrity_parse(const char *text, struct integrity *ret, struct err *e)
 
 void integrity_begin(struct integrity_sum *s)
 {
-    s->ctx = EVP_MD_CTX_new();
+    if (!s->ctx)
+        s->ctx = EVP_MD_CTX_new();
     if (!s->ctx || !EVP_DigestInit_ex(s->ctx, EVP_sha512(), NULL))
         abort();
 }
@@ -59,4 +60,13 @@ int integrity_end(struct integrity_sum *s, const struct integrity *promised, str
     if (memcmp(sum, promised->sha512, sizeof promised->sha512) != 0)
         return err_set(e, ERR_INVALID, "its sha512 is not the one that the registry promises");
     return 0;
+}
+
+bool integrity_is_whole(const struct integrity_sum *s, const struct integrity *promised)
+{
+    struct integrity_sum copy = {EVP_MD_CTX_new()};
+
+    if (!copy.ctx || !EVP_MD_CTX_copy_ex(copy.ctx, s->ctx))
+        abort();
+    return integrity_end(&copy, promised, NULL) == 0;
 }

@@ -1,20 +1,71 @@
-/* npm_config - what the user's npm configuration says: which registry, whom to trust.
+/* npm_config - what npm's configuration says: which registry, with which credentials, by which way.
  *
- * Environment (npm_config_KEY, any of the two usual spellings) before ~/.npmrc before /etc/npmrc
- * before what was compiled in. Read on demand, nothing is kept. */
+ * Layers, each before the next, as npm's: the environment (npm_config_KEY), the project's .npmrc,
+ * the user's (~/.npmrc or userconfig), the global one (PREFIX/etc/npmrc or globalconfig), what was
+ * compiled in.
+ *
+ * A project's .npmrc is somebody else's file: it comes with a checkout that may be the very thing
+ * that somebody wants a sandbox for. npm believes it; we do so only as far as it can harm the
+ * project alone.
+ *   - Runtimes are shared by all projects and run outside of sandboxes too, and a registry vouches
+ *     for its own hashes: for them the project's file is not read at all (NPM_CONFIG_USER).
+ *   - For the project's packages it may name registries and their credentials, nothing else. Who is
+ *     trusted (ca, cafile, strict-ssl) and which way requests go (proxies) would let it read
+ *     the user's own tokens; userconfig, globalconfig and prefix would let it choose the other
+ * files.
+ *   - Its registries are https, or on this machine: a registry of the user's, asked without TLS,
+ *     would show the user's token on the wire.
+ *   - ${VARIABLES} in it would send any secret of the environment to any host. They count only in
+ *     credentials for a host that the user's own layers name as a registry. Elsewhere using
+ *     such a setting is an error and not a gap: a scope that silently falls back to the default
+ *     registry gets somebody else's package of the same name. */
 #pragma once
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
-#include "base/err.h"
+#include "npm/url.h"
 
-struct npm_config {
-    char registry[1024];   /* http(s) URL, ends with "/" */
-    char cafile[PATH_MAX]; /* certificates to trust, or "": the system's */
+enum npm_config_reach {
+    NPM_CONFIG_USER,    /* without the project's file */
+    NPM_CONFIG_PROJECT, /* with it: found from the working directory upwards, as npm does */
 };
 
-int npm_config_load(struct npm_config *ret, struct err *e);
+enum { NPM_CONFIG_URL_MAX = 1024 };
 
-/* The last value of `key` in the text of an npmrc, or "". ERR_LIMIT when it does not fit. */
-int npm_config_find(const char *text, const char *key, char *ret, size_t size, struct err *e);
+struct npm_config;
+
+struct npm_config *npm_config_load(enum npm_config_reach reach, struct err *e); /* NULL: error */
+void               npm_config_free(struct npm_config *c);
+
+/* The value of the layer that counts, or NULL when none is set ("null" is none). A ca[] list is one
+ * text, entries separated by an empty line. */
+const char *npm_config_get(const struct npm_config *c, const char *key);
+
+/* The registry of a package, by its scope; ends with "/". */
+int npm_config_registry(const struct npm_config *c, const char *package,
+                        char ret[NPM_CONFIG_URL_MAX], struct err *e);
+
+/* Addresses of all registries that the user's own layers name, scoped ones included. Borrowed; how
+ * many there are. */
+size_t npm_config_registries(const struct npm_config *c, const char **ret, size_t max);
+
+/* The value of the Authorization header for a request to this address, or NULL (no error) when
+ * there is none: credentials belong to a host, a port and all paths below theirs. The caller frees
+ * it. */
+int npm_config_authorization(const struct npm_config *c, const struct url *url, char **ret,
+                             struct err *e);
+
+const char *npm_config_proxy(const struct npm_config *c, const struct url *url); /* or NULL */
+
+/* Whom to trust: a file, certificates in a text, or neither: the system's. Borrowed. */
+struct npm_trust {
+    const char *cafile, *ca;
+    bool        any; /* strict-ssl=false: certificates are not checked */
+};
+
+struct npm_trust npm_config_trust(const struct npm_config *c);
+
+/* One sentence about settings of the project that do not count, or "". */
+const char *npm_config_note(const struct npm_config *c);

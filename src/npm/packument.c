@@ -62,6 +62,30 @@ static int read_release(const char *version, const json_t *manifest, const char 
     return 0;
 }
 
+/* What a tag stands for, when it stands for one of the versions. */
+static const char *tagged(const json_t *packument, const char *tag, const json_t **ret_manifest)
+{
+    const char *version =
+        json_string_value(json_object_get(json_object_get(packument, "dist-tags"), tag));
+
+    *ret_manifest =
+        version ? json_object_get(json_object_get(packument, "versions"), version) : NULL;
+    return *ret_manifest ? version : NULL;
+}
+
+/* The version that tags make the right one, or NULL. */
+static const char *pick_by_tag(const json_t *packument, const struct release_want *want,
+                               const json_t **ret_manifest)
+{
+    struct semver v;
+    const char   *version = want->use_tags ? tagged(packument, want->range, ret_manifest) : NULL;
+
+    if (version && strlen(version) < PACKUMENT_VERSION_MAX && semver_parse(version, &v) == 0)
+        return version;
+    version = want->use_tags ? tagged(packument, "latest", ret_manifest) : NULL;
+    return version && suits(version, *ret_manifest, want, &v) ? version : NULL;
+}
+
 int packument_pick(const json_t *packument, const char *registry, const struct release_want *want,
                    struct release *ret, struct err *e)
 {
@@ -72,6 +96,9 @@ int packument_pick(const json_t *packument, const char *registry, const struct r
 
     if (!json_is_object(versions))
         return err_set(e, ERR_INVALID, "the registry's document lists no versions");
+    best_version = pick_by_tag(packument, want, &best_manifest);
+    if (best_version)
+        return read_release(best_version, best_manifest, registry, ret, e);
     json_object_foreach (versions, version, manifest) {
         if (!suits(version, manifest, want, &v) || (best_version && semver_compare(&v, &best) <= 0))
             continue;

@@ -17,10 +17,12 @@ struct release {
 };
 
 struct release_want {
-    const char          *range;
-    const struct semver *node; /* that the release's engines.node must accept, or NULL */
+    const char          *range; /* of versions; or a tag, when use_tags is set */
+    const struct semver *node;  /* that the release's engines.node must accept, or NULL */
+    bool use_tags; /* as npm: a tag may be meant, and "latest" goes before newer ones */
 };
 
-/* The newest release that suits; ERR_NOT_FOUND when there is none. */
+/* The release that suits, the newest one unless tags say otherwise; ERR_NOT_FOUND when there is
+ * none. */
 int packument_pick(const json_t *packument, const char *registry, const struct release_want *want,
                    struct release *ret, struct err *e);

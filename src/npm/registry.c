@@ -1,17 +1,19 @@
 #include "npm/registry.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "npm/http.h"
 
-enum { PACKUMENT_MAX = 32 << 20, TARBALL_MAX = 256 << 20 };
+enum { PACKUMENT_MAX = 32 << 20, TARBALL_MAX = 256 << 20, NAME_MAX_BYTES = 214 };
 
 struct registry {
-    struct npm_config config;
-    struct http      *http;
+    const struct npm_config *config;
+    struct http             *http;
 };
 
 struct download {
@@ -28,8 +30,8 @@ struct registry *registry_new(const struct npm_config *config)
 
     if (!r)
         abort();
-    r->config = *config;
-    r->http = http_new(config->cafile);
+    r->config = config;
+    r->http = http_new(config);
     return r;
 }
 
@@ -41,6 +43,27 @@ void registry_free(struct registry *r)
     free(r);
 }
 
+/* ---- documents ---- */
+
+static bool is_name_part(const char *p, size_t size)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
+
+    return size > 0 && *p != '.' && *p != '_' && strspn(p, allowed) >= size;
+}
+
+int registry_check_name(const char *package, struct err *e)
+{
+    const char *slash = *package == '@' ? strchr(package, '/') : NULL;
+    const char *name = slash ? slash + 1 : package;
+
+    if (strlen(package) > NAME_MAX_BYTES || !is_name_part(name, strlen(name)) ||
+        (slash && !is_name_part(package + 1, (size_t)(slash - package - 1))))
+        return err_set(e, ERR_INVALID, "\"%.80s\" is no name of an npm package", package);
+    return 0;
+}
+
 static int take_text(void *owner, const void *data, size_t size, int64_t total_bytes, struct err *e)
 {
     (void)total_bytes;
@@ -49,9 +72,20 @@ static int take_text(void *owner, const void *data, size_t size, int64_t total_b
     return 0;
 }
 
-static json_t *get_packument(struct registry *r, const char *package, struct err *e)
+/* A scoped name is one part of the path: its slash is written %2f. */
+static char *packument_url(const char *registry, const char *package)
 {
-    autofree char      *url = str_format("%s%s", r->config.registry, package);
+    const char *slash = strchr(package, '/');
+
+    if (!slash)
+        return str_format("%s%s", registry, package);
+    return str_format("%s%.*s%%2f%s", registry, (int)(slash - package), package, slash + 1);
+}
+
+static json_t *get_packument(struct registry *r, const char *registry, const char *package,
+                             struct err *e)
+{
+    autofree char      *url = packument_url(registry, package);
     autobuf struct buf  text;
     struct http_request request = {
         .url = url,
@@ -71,13 +105,37 @@ static json_t *get_packument(struct registry *r, const char *package, struct err
     return packument;
 }
 
+static int resolve(struct registry *r, const char *package, const struct release_want *want,
+                   struct release *ret, struct err *e)
+{
+    char             registry[NPM_CONFIG_URL_MAX];
+    autojson json_t *packument = NULL;
+
+    TRY(npm_config_registry(r->config, package, registry, e));
+    packument = get_packument(r, registry, package, e);
+    return packument ? packument_pick(packument, registry, want, ret, e) : -1;
+}
+
 int registry_resolve(struct registry *r, const char *package, const struct release_want *want,
                      struct release *ret, struct err *e)
 {
-    autojson json_t *packument = get_packument(r, package, e);
+    TRY(registry_check_name(package, e));
+    return resolve(r, package, want, ret, e) < 0 ? err_wrap(e, "npm package %s", package) : 0;
+}
 
-    if (!packument || packument_pick(packument, r->config.registry, want, ret, e) < 0)
-        return err_wrap(e, "npm package %s", package);
+/* ---- tarballs ---- */
+
+/* The server sends from here on: what we have of the rest is forgotten. */
+static int begin_tarball(void *owner, int64_t at, struct err *e)
+{
+    struct download *d = owner;
+
+    if (at == d->bytes)
+        return 0;
+    if (ftruncate(d->file_fd, 0) < 0 || lseek(d->file_fd, 0, SEEK_SET) < 0)
+        return err_sys(e, "write a tarball into the store");
+    integrity_begin(&d->sum);
+    d->bytes = 0;
     return 0;
 }
 
@@ -94,18 +152,66 @@ static int take_tarball(void *owner, const void *data, size_t size, int64_t tota
     return 0;
 }
 
+static int read_beginning(struct download *d, struct err *e)
+{
+    char    block[1 << 16];
+    ssize_t n;
+
+    if (lseek(d->file_fd, 0, SEEK_SET) < 0)
+        return err_sys(e, "read a tarball of the store");
+    while ((n = read(d->file_fd, block, sizeof block)) > 0) {
+        integrity_add(&d->sum, block, (size_t)n);
+        d->bytes += n;
+    }
+    return n < 0 ? err_sys(e, "read a tarball of the store") : 0;
+}
+
+static int get_rest(struct registry *r, struct download *d, const struct release *release,
+                    struct err *e)
+{
+    TRY(http_get(r->http,
+                 &(struct http_request){
+                     .url = release->url,
+                     .from = d->bytes,
+                     .max_bytes = TARBALL_MAX,
+                     .begin = begin_tarball,
+                     .take = take_tarball,
+                     .owner = d,
+                 },
+                 e));
+    if (!integrity_is_whole(&d->sum, &release->integrity))
+        return err_set(e, ERR_INVALID, "its sha512 is not the one that the registry promises");
+    return 0;
+}
+
+static int download(struct registry *r, struct download *d, const struct release *release,
+                    struct err *e)
+{
+    struct err failed = {0};
+    bool       resumed;
+
+    TRY(read_beginning(d, e));
+    if (d->bytes > 0 && integrity_is_whole(&d->sum, &release->integrity))
+        return 0;
+    resumed = d->bytes > 0;
+    if (get_rest(r, d, release, &failed) == 0)
+        return 0;
+    if (resumed && failed.kind == ERR_INVALID) { /* not the same bytes, or past their end */
+        TRY(begin_tarball(d, 0, e));
+        return get_rest(r, d, release, e);
+    }
+    *e = failed;
+    return -1;
+}
+
 int registry_download(struct registry *r, const struct release *release, int file_fd,
                       registry_progress *progress, void *owner, struct err *e)
 {
     struct download d = {.file_fd = file_fd, .progress = progress, .owner = owner};
-    int             got, same;
+    int             done;
 
     integrity_begin(&d.sum);
-    got = http_get(
-        r->http,
-        &(struct http_request){
-            .url = release->url, .max_bytes = TARBALL_MAX, .take = take_tarball, .owner = &d},
-        e);
-    same = integrity_end(&d.sum, &release->integrity, got < 0 ? NULL : e);
-    return got < 0 || same < 0 ? -1 : 0;
+    done = download(r, &d, release, e);
+    integrity_end(&d.sum, &release->integrity, NULL);
+    return done;
 }

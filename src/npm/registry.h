@@ -1,4 +1,4 @@
-/* registry - the configured npm registry: documents of packages, and their tarballs, verified.
+/* registry - npm registries as configured: documents of packages, and their tarballs, verified.
  *
  * Blocks; used by jerboa-fetch only. */
 #pragma once
@@ -11,13 +11,18 @@ struct registry;
 /* Called as bytes of a tarball come; total_bytes is -1 while unknown. */
 typedef void registry_progress(void *owner, int64_t bytes, int64_t total_bytes);
 
-struct registry *registry_new(const struct npm_config *config);
+struct registry *registry_new(const struct npm_config *config); /* borrowed */
 void             registry_free(struct registry *r);
 
-/* The newest release of `package` that suits. */
+/* A name as npm accepts it: "name" or "@scope/name", lower case, fit for a URL. */
+int registry_check_name(const char *package, struct err *e);
+
+/* The release of `package` that suits, from the registry of its scope. */
 int registry_resolve(struct registry *r, const char *package, const struct release_want *want,
                      struct release *ret, struct err *e);
 
-/* Writes the release's tarball to the (empty) file; on success its sha512 was right. */
+/* Completes the file, which may hold the beginning of the tarball already: the server is asked for
+ * the rest. On success its sha512 was right; if it is wrong because of an old beginning, all is
+ * fetched anew. On ERR_UNAVAILABLE what came so far is worth keeping. */
 int registry_download(struct registry *r, const struct release *release, int file_fd,
                       registry_progress *progress, void *owner, struct err *e);

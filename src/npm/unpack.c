@@ -2,6 +2,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -48,6 +49,16 @@ static int refuse(struct archive_entry *entry, enum err_kind kind, const char *w
     return err_set(e, kind, "refused to unpack \"%s\": %s", shown, why);
 }
 
+static int refuse_sys(struct archive_entry *entry, struct err *e)
+{
+    int saved = errno;
+
+    refuse(entry, ERR_INTERNAL, strerror(saved), e);
+    if (e)
+        e->sys = saved;
+    return -1;
+}
+
 /* Drops the first part, and parts that say nothing ("", "."); "" is the directory itself. */
 static int clean_name(struct archive_entry *entry, char ret[PATH_MAX], struct err *e)
 {
@@ -59,6 +70,9 @@ static int clean_name(struct archive_entry *entry, char ret[PATH_MAX], struct er
         return refuse(entry, ERR_INVALID, "its name cannot be used", e);
     if (*name == '/')
         return refuse(entry, ERR_INVALID, "its name is absolute", e);
+    for (const char *c = name; *c; c++)
+        if (iscntrl((unsigned char)*c)) /* a line of the entry's manifest is a name */
+            return refuse(entry, ERR_INVALID, "its name cannot be used", e);
     for (size_t n; *name; name += n + (name[n] == '/')) {
         n = strcspn(name, "/");
         if (n == 2 && memcmp(name, "..", 2) == 0)
@@ -125,13 +139,13 @@ static int write_file(struct unpack *u, struct archive_entry *entry, char *path,
     ssize_t    n;
 
     if (fd < 0)
-        return refuse(entry, ERR_INTERNAL, strerror(errno), e);
+        return refuse_sys(entry, e);
     while ((n = archive_read_data(u->archive, block, sizeof block)) > 0) {
         u->bytes += n;
         if (u->bytes > u->limits->bytes)
             return refuse(entry, ERR_LIMIT, "the package is too large", e);
         if (fd_write_all(fd, block, (size_t)n) < 0)
-            return refuse(entry, ERR_INTERNAL, strerror(errno), e);
+            return refuse_sys(entry, e);
     }
     return n < 0 ? refuse(entry, ERR_INVALID, "the archive is damaged", e) : 0;
 }
@@ -140,7 +154,7 @@ static int make_dir(struct unpack *u, struct archive_entry *entry, const char *p
 {
     autofd int fd = ensure_dir(u->dir_fd, path);
 
-    return fd < 0 ? refuse(entry, ERR_INTERNAL, strerror(errno), e) : 0;
+    return fd < 0 ? refuse_sys(entry, e) : 0;
 }
 
 static int unpack_member(struct unpack *u, struct archive_entry *entry, struct err *e)

@@ -64,6 +64,7 @@ enum frame_type {
     FRAME_GROUP_MAKE,  /* a cgroup for one run; its number is the channel */
     FRAME_GROUP_END,   /* kill what is in it, remove it */
     FRAME_GROUP_ENDED, /* jail to server: its counters */
+    FRAME_WALLS,       /* jail to server: which walls stand, JSON; before anything runs */
 };
 
 struct frame {

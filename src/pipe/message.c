@@ -288,7 +288,8 @@ int message_pack_group_ended(struct buf *b, const struct message_group_ended *m)
     TRY(put_u64(b, m->oom_kills));
     TRY(put_u64(b, m->forks_refused));
     TRY(put_u64(b, m->peak_bytes));
-    return put_u64(b, m->cpu_us);
+    TRY(put_u64(b, m->cpu_us));
+    return put_number(b, m->watched, 1);
 }
 
 int message_unpack_group_ended(const struct frame *f, struct message_group_ended *ret,
@@ -300,5 +301,6 @@ int message_unpack_group_ended(const struct frame *f, struct message_group_ended
     ret->forks_refused = get_u64(&r);
     ret->peak_bytes = get_u64(&r);
     ret->cpu_us = get_u64(&r);
+    ret->watched = get_bool(&r);
     return finish(&r, f, e);
 }

@@ -47,12 +47,13 @@ struct message_error {
     const char *text;
 };
 
-/* What the kernel counted for one run's cgroup. */
+/* What the kernel counted for one run's cgroup; or, without cgroups, what the jail saw. */
 struct message_group_ended {
     uint64_t oom_kills;
     uint64_t forks_refused;
     uint64_t peak_bytes;
     uint64_t cpu_us;
+    bool     watched; /* there is no cgroup: sampled, and ending it ended all but init */
 };
 
 int  message_pack_spawn(struct buf *b, const struct message_spawn *m);

@@ -187,6 +187,7 @@ static void on_done(void *owner, const struct process_result *p)
     f->disk_full = p->exited.disk_full;
     f->oom_kills = p->counters.oom_kills;
     f->forks_refused = p->counters.forks_refused;
+    f->watched = p->counters.watched;
     r->result.cpu_us = p->counters.cpu_us ? p->counters.cpu_us : p->exited.cpu_us;
     r->result.peak_bytes = p->counters.peak_bytes;
     r->result.max_rss_bytes = p->exited.max_rss_bytes;

@@ -35,8 +35,9 @@ struct run_result {
     struct err           err; /* of a run that never got to its program, or lost its sandbox */
     int64_t              wall_ms;
     uint64_t             cpu_us;
-    uint64_t             peak_bytes;    /* charged to its cgroup: this is what the limit bounds */
-    uint64_t             max_rss_bytes; /* of its largest process, shared file pages included */
+    uint64_t             peak_bytes; /* charged to its cgroup: this is what the limit bounds;
+                                        without one, the most that the jail saw */
+    uint64_t max_rss_bytes;          /* of its largest process, shared file pages included */
 };
 
 struct run_ops {

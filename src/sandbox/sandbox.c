@@ -181,8 +181,21 @@ static void on_pipe_end(void *owner, const struct err *e)
     sandbox_fail(owner, ERR_UNAVAILABLE, e->kind ? e->msg : "the sandbox ended");
 }
 
+static void take_walls(struct sandbox *s, const struct frame *f)
+{
+    struct err       e = {0};
+    autojson json_t *list = json_parse((const char *)f->payload, f->size, &e);
+
+    if (!json_is_array(list))
+        sandbox_fail(s, ERR_INTERNAL, "the jail does not tell its walls");
+    else if (s->ops->walls)
+        s->ops->walls(s->owner, list);
+}
+
 static void on_control_frame(void *owner, const struct frame *f)
 {
+    if (f->type == FRAME_WALLS)
+        take_walls(owner, f);
     if (f->type == FRAME_GROUP_ENDED || f->type == FRAME_ERROR)
         to_channel(owner, f);
 }

@@ -19,6 +19,9 @@ struct sandbox;
 struct sandbox_ops {
     /* ERR_NONE after sandbox_stop; else why it ended: a step that failed, a lost init. */
     void (*done)(void *owner, const struct err *e);
+    /* Which walls stand, once, before anything runs: a list of {name, what, keeps, on, why, fix}
+     * (see jail/walls.h), borrowed. May be NULL. */
+    void (*walls)(void *owner, const json_t *list);
 };
 
 /* The plan is sent to the jail and not kept. Frames may be sent at once: they wait in the pipe.

@@ -2,11 +2,16 @@
 
 #include <signal.h>
 
+/* The counter says that some process was killed; it was the run's own end only if the main process
+ * died of a SIGKILL that we did not send (or a wrapper such as sh reported one). */
+static bool is_killed_for_memory(const struct verdict_facts *f)
+{
+    return f->oom_kills > 0 && (f->signal == SIGKILL || f->code == 128 + SIGKILL);
+}
+
 static bool is_oom(const struct verdict_facts *f)
 {
-    /* The counter says that some process was killed; it was the run's own end only if the main
-     * process died of a SIGKILL that we did not send (or a wrapper such as sh reported one). */
-    if (f->oom_kills > 0 && (f->signal == SIGKILL || f->code == 128 + SIGKILL))
+    if (is_killed_for_memory(f))
         return true;
     return f->heap_exhausted && (f->signal == SIGABRT || f->signal == SIGTRAP ||
                                  f->code == 128 + SIGABRT || f->code == 128 + SIGTRAP);
@@ -48,6 +53,20 @@ const char *verdict_name(enum verdict v)
     };
 
     return names[v];
+}
+
+const char *verdict_source(enum verdict v, const struct verdict_facts *f)
+{
+    switch (v) {
+    case VERDICT_OOM:
+        return !is_killed_for_memory(f) ? "v8" : f->watched ? "watch" : "cgroup";
+    case VERDICT_PIDS:
+        return "cgroup";
+    case VERDICT_DISK:
+        return "tmpfs";
+    default:
+        return NULL;
+    }
 }
 
 int verdict_exit_status(enum verdict v, const struct verdict_facts *f)

@@ -26,6 +26,7 @@ struct verdict_facts {
     uint64_t oom_kills;
     uint64_t forks_refused;
     bool     heap_exhausted; /* V8 said so before it aborted */
+    bool     watched; /* no cgroup: memory was sampled by the jail, and all but init was ended */
     bool     disk_full;
 };
 
@@ -33,6 +34,10 @@ struct verdict_facts {
  * order of the enum. */
 enum verdict verdict_of(const struct verdict_facts *f);
 const char  *verdict_name(enum verdict v);
+
+/* Who found out, for verdicts that are about a limit: "cgroup", "watch" (the jail, for want of a
+ * cgroup), "v8" (its heap limit), "tmpfs"; else NULL. */
+const char *verdict_source(enum verdict v, const struct verdict_facts *f);
 
 /* The exit status of `jerboa run`. */
 int verdict_exit_status(enum verdict v, const struct verdict_facts *f);

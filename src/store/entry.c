@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "store/lock.h"
 
 static const char part_suffix[] = ".part";
 
@@ -66,27 +67,15 @@ static void remove_content(int dir_fd)
         closedir(dir);
 }
 
-static bool is_still(int parent_fd, const char *name, int dir_fd)
+int entry_look(int parent_fd, const char *name, entry_check *check, struct err *e)
 {
-    struct stat there, ours;
+    autofd int fd = open_dir(parent_fd, name);
 
-    return fstatat(parent_fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-           fstat(dir_fd, &ours) == 0 && there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
-}
-
-static bool exists(int parent_fd, const char *name)
-{
-    return faccessat(parent_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-static int lock(int fd, int how)
-{
-    int done;
-
-    do
-        done = flock(fd, how);
-    while (done < 0 && errno == EINTR);
-    return done;
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    if (fd < 0)
+        return err_sys(e, "%s in the store", name);
+    return check(fd, e) < 0 ? -1 : 1;
 }
 
 /* An fd with the lock on the part directory; -1 with errno 0 when it was renamed or removed while
@@ -100,28 +89,29 @@ static int lock_part(int parent_fd, const char *part)
     fd = open_dir(parent_fd, part);
     if (fd < 0 && errno != ENOENT)
         return -1;
-    if (fd >= 0 && lock(fd, LOCK_EX) < 0)
+    if (fd >= 0 && lock_take(fd, LOCK_EX) < 0)
         return -1;
-    if (fd >= 0 && is_still(parent_fd, part, fd))
+    if (fd >= 0 && lock_is_still(parent_fd, part, fd))
         return take_fd(&fd);
     errno = 0;
     return -1;
 }
 
-int entry_begin(int parent_fd, const char *name, struct entry *ret, struct err *e)
+int entry_begin(int parent_fd, const char *name, entry_check *check, struct entry *ret,
+                struct err *e)
 {
     char       part[NAME_MAX + 1];
     autofd int fd = -1;
 
     TRY(part_name(name, part, e));
     while (fd < 0) {
-        if (exists(parent_fd, name))
+        if (entry_look(parent_fd, name, check, NULL) == 1)
             return 1;
         fd = lock_part(parent_fd, part);
         if (fd < 0 && errno != 0)
             return err_sys(e, "make %s in the store", part);
     }
-    if (exists(parent_fd, name)) { /* it came between our look and our lock */
+    if (entry_look(parent_fd, name, check, NULL) == 1) { /* it came between our look and our lock */
         unlinkat(parent_fd, part, AT_REMOVEDIR);
         return 1;
     }
@@ -132,25 +122,48 @@ int entry_begin(int parent_fd, const char *name, struct entry *ret, struct err *
     return 0;
 }
 
+static void remove_part(int parent_fd, const char *part, int dir_fd)
+{
+    remove_content(dir_fd);
+    unlinkat(parent_fd, part, AT_REMOVEDIR);
+}
+
+/* What stands in the way is a damaged one: it takes our place, and goes. */
+static int exchange(int parent_fd, const char *part, const char *name)
+{
+    autofd int old = open_dir(parent_fd, name);
+
+    if (renameat2(parent_fd, part, parent_fd, name, RENAME_EXCHANGE) == 0) {
+        if (old >= 0)
+            remove_part(parent_fd, part, old);
+        return 0;
+    }
+    if (errno != EINVAL || old < 0)
+        return -1;
+    remove_part(parent_fd, name, old); /* a file system that cannot exchange */
+    return renameat(parent_fd, part, parent_fd, name);
+}
+
+static int put_in_place(int parent_fd, const char *part, const char *name)
+{
+    if (renameat(parent_fd, part, parent_fd, name) == 0)
+        return 0;
+    return errno == ENOTEMPTY || errno == EEXIST ? exchange(parent_fd, part, name) : -1;
+}
+
 int entry_commit(struct entry *entry, struct err *e)
 {
     char part[NAME_MAX + 1];
 
     /* One sync for all files, or the rename could reach the disk before them. */
     if (part_name(entry->name, part, e) < 0 || syncfs(entry->dir_fd) < 0 ||
-        renameat(entry->parent_fd, part, entry->parent_fd, entry->name) < 0) {
+        put_in_place(entry->parent_fd, part, entry->name) < 0) {
         err_sys(e, "put %s into the store", entry->name);
         entry_abort(entry);
         return -1;
     }
     fd_close(&entry->dir_fd);
     return 0;
-}
-
-static void remove_part(int parent_fd, const char *part, int dir_fd)
-{
-    remove_content(dir_fd);
-    unlinkat(parent_fd, part, AT_REMOVEDIR);
 }
 
 void entry_abort(struct entry *entry)
@@ -169,7 +182,8 @@ void entry_sweep(int parent_fd)
 
     while (dir && (d = readdir(dir))) {
         autofd int part = is_part(d->d_name) ? open_dir(parent_fd, d->d_name) : -1;
-        if (part >= 0 && lock(part, LOCK_EX | LOCK_NB) == 0 && is_still(parent_fd, d->d_name, part))
+        if (part >= 0 && lock_take(part, LOCK_EX | LOCK_NB) == 0 &&
+            lock_is_still(parent_fd, d->d_name, part))
             remove_part(parent_fd, d->d_name, part);
     }
     if (dir)

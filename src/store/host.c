@@ -1,29 +1,14 @@
 #include "store/host.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/program.h"
 #include "base/str.h"
 #include "npm/semver.h"
 #include "store/capture.h"
 
 enum { VERSION_MS = 5000 };
-
-static int find_in_path(char ret[PATH_MAX])
-{
-    const char *path = getenv("PATH");
-
-    for (size_t n; path && *path; path += n + (path[n] == ':')) {
-        char file[PATH_MAX];
-        n = strcspn(path, ":");
-        if (*path == '/' && snprintf(file, sizeof file, "%.*s/node", (int)n, path) < PATH_MAX &&
-            access(file, X_OK) == 0 && realpath(file, ret))
-            return 0;
-    }
-    return -1;
-}
 
 /* PREFIX of PREFIX/bin/node; a version manager's shim lies elsewhere and is no Node. */
 static int strip_bin(char *path)
@@ -44,7 +29,7 @@ int host_find(struct runtime *ret, struct err *e)
     struct capture    capture;
     struct semver     v;
 
-    if (find_in_path(node) < 0)
+    if (program_on_path("node", node) < 0)
         return err_set(e, ERR_NOT_FOUND, "there is no node on PATH");
     TRY(capture_run(node, argv, VERSION_MS, &capture, e));
     if (capture.status != 0 || *capture.output != 'v' ||

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "store/capture.h"
 #include "store/host.h"
 #include "store/image.h"
+#include "store/seal.h"
 #include "store/store.h"
 
 static const char name_prefix[] = "node-";
@@ -55,7 +57,7 @@ static void find_newest(DIR *dir, const char *range, char ret[RUNTIME_VERSION_MA
     }
 }
 
-int runtime_find(const char *image, struct runtime *ret, struct err *e)
+int runtime_newest(const char *image, struct runtime *ret, struct err *e)
 {
     struct image wanted;
     char         path[STORE_PATH_MAX], version[RUNTIME_VERSION_MAX] = "", name[NAME_MAX + 1];
@@ -71,7 +73,7 @@ int runtime_find(const char *image, struct runtime *ret, struct err *e)
         closedir(dir);
     }
     if (!*version)
-        return err_set(e, ERR_NOT_FOUND, "no runtime for %.80s is in the store", image);
+        return err_set(e, ERR_NOT_FOUND, "no Node for %.40s is in the store", image);
     TRY(runtime_name(version, name, e));
     *ret = (struct runtime){0};
     str_copy(ret->version, sizeof ret->version, version);
@@ -79,27 +81,49 @@ int runtime_find(const char *image, struct runtime *ret, struct err *e)
     return 0;
 }
 
-/* Fetches; what went wrong is in the error, ERR_UNAVAILABLE when the registry is out of reach. */
-static int fetch(const char *image, struct err *e)
+int runtime_find(const char *image, struct runtime *ret, struct err *e)
+{
+    struct runtime newest;
+    struct err     damage = {0};
+    autofd int     dir = -1;
+
+    TRY(runtime_newest(image, &newest, e));
+    dir = open(newest.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return err_sys(e, "%s", newest.dir);
+    if (seal_check(dir, &damage) < 0)
+        return err_set(e, ERR_NOT_FOUND, "%s in the store is damaged (%.60s)",
+                       strrchr(newest.dir, '/') + 1, damage.msg);
+    *ret = newest;
+    return 0;
+}
+
+/* Lets jerboa-fetch do `job`; what went wrong is in the error, ERR_UNAVAILABLE when the registry is
+ * out of reach. */
+static int fetch(const char *job, const char *image, struct runtime *ret, struct err *e)
 {
     autofree char    *program = program_find("jerboa-fetch", e);
-    const char *const argv[] = {"jerboa-fetch", "--answer", "runtime", image, NULL};
+    const char *const argv[] = {"jerboa-fetch", "--answer", job, image, NULL};
     struct capture    answer;
+    const char       *slash;
 
     if (!program)
         return -1;
     TRY(capture_run(program, argv, -1, &answer, e));
-    if (answer.status == 0)
-        return 0;
-    if (!*answer.output)
+    slash = strrchr(answer.output, '/');
+    *ret = (struct runtime){0};
+    if (answer.status == 0 && slash && name_version(slash + 1, ret->version))
+        return str_copy(ret->dir, sizeof ret->dir, answer.output);
+    if (answer.status == 0 || !*answer.output)
         return err_set(e, ERR_INTERNAL, "jerboa-fetch ended with status %d", answer.status);
     return err_set(e, answer.status == RUNTIME_FETCH_UNAVAILABLE ? ERR_UNAVAILABLE : ERR_INTERNAL,
                    "%s", answer.output);
 }
 
-/* `unfetched` says why nothing could be fetched: it is part of the note, or the error. */
-static int use_host(const char *image, const struct err *unfetched, struct runtime *ret,
-                    struct err *e)
+/* `missing` says what is wrong with the store, `unfetched` why nothing could be fetched: they are
+ * part of the note, or the error. */
+static int use_host(const char *image, const struct err *missing, const struct err *unfetched,
+                    struct runtime *ret, struct err *e)
 {
     struct image   wanted;
     struct runtime host = {.is_host = true};
@@ -108,9 +132,8 @@ static int use_host(const char *image, const struct err *unfetched, struct runti
     TRY(image_parse(image, &wanted, e));
     if (host_find(&host, NULL) < 0 || semver_parse(host.version, &v) < 0 ||
         (!wanted.any_version && semver_range_test(wanted.range, &v) != 1))
-        return err_set(e, ERR_UNAVAILABLE,
-                       "no Node for %.40s in the store or on this machine, and %.170s", image,
-                       unfetched->msg);
+        return err_set(e, ERR_UNAVAILABLE, "%.110s, none of this machine suits, and %s",
+                       missing->msg, unfetched->msg);
     snprintf(host.note, sizeof host.note, "using Node %s of this machine (%.60s/bin/node): %s",
              host.version, host.dir, unfetched->msg);
     *ret = host;
@@ -119,15 +142,24 @@ static int use_host(const char *image, const struct err *unfetched, struct runti
 
 int runtime_ensure(const char *image, struct runtime *ret, struct err *e)
 {
-    struct err failed = {0};
+    struct err missing = {0}, failed = {0};
 
-    if (runtime_find(image, ret, &failed) == 0)
+    if (runtime_find(image, ret, &missing) == 0)
         return 0;
-    if (failed.kind == ERR_NOT_FOUND && fetch(image, &failed) == 0)
-        return runtime_find(image, ret, e);
+    failed = missing;
+    if (missing.kind == ERR_NOT_FOUND && fetch("runtime", image, ret, &failed) == 0)
+        return 0;
     if (failed.kind == ERR_UNAVAILABLE)
-        return use_host(image, &failed, ret, e);
+        return use_host(image, &missing, &failed, ret, e);
     if (e)
         *e = failed;
     return -1;
+}
+
+int runtime_verify(const char *image, struct runtime *ret, struct err *e)
+{
+    struct image wanted;
+
+    TRY(image_parse(image, &wanted, e));
+    return fetch("verify", image, ret, e);
 }

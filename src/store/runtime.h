@@ -1,7 +1,7 @@
 /* runtime - a Node to run scripts with: one of the store, else fetched, else this machine's.
  *
- * runtime_find looks at names in one directory and nothing else: what stands there is complete (see
- * store/entry.h). The network is left to the program jerboa-fetch. */
+ * What stands in the store was complete when it was put there (store/entry.h); whether it still is,
+ * its seal tells (store/seal.h). The network is left to the program jerboa-fetch. */
 #pragma once
 
 #include <limits.h>
@@ -32,9 +32,16 @@ struct runtime {
 /* The entry's name in the store: node-24.1.0-x64. */
 int runtime_name(const char *version, char ret[NAME_MAX + 1], struct err *e);
 
-/* The newest runtime of the store that suits the image; ERR_NOT_FOUND: none yet. No network. */
+/* The newest runtime of the store that suits the image, by its name alone; ERR_NOT_FOUND: none yet.
+ */
+int runtime_newest(const char *image, struct runtime *ret, struct err *e);
+
+/* The same, if its seal holds; ERR_NOT_FOUND also when it is damaged. No network. */
 int runtime_find(const char *image, struct runtime *ret, struct err *e);
 
 /* Finds it or fetches it: blocks, and jerboa-fetch shows its progress on stderr. When the registry
  * cannot be reached, this machine's own Node if it suits (then ret->note says so). */
 int runtime_ensure(const char *image, struct runtime *ret, struct err *e);
+
+/* Compares all of it with what was fetched; what is damaged is fetched again. */
+int runtime_verify(const char *image, struct runtime *ret, struct err *e);

@@ -52,3 +52,25 @@ int store_ensure(const char *part, struct err *e)
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return fd < 0 ? err_sys(e, "%s", path) : fd;
 }
+
+int store_explain(struct err *e)
+{
+    char path[STORE_PATH_MAX];
+    int  sys = e ? e->sys : 0;
+
+    if (!sys || store_path("", path, NULL) < 0)
+        return -1;
+    path[strlen(path) - 1] = '\0';
+    if (sys == ENOSPC || sys == EDQUOT)
+        err_set(e, ERR_INTERNAL,
+                "there is no space left for the store %.100s: free some, or set JERBOA_HOME to a "
+                "directory elsewhere",
+                path);
+    else if (sys == EROFS || sys == EACCES || sys == EPERM)
+        err_set(e, ERR_INTERNAL,
+                "the store %.100s cannot be written (%s): set JERBOA_HOME to a directory that can",
+                path, strerror(sys));
+    if (e)
+        e->sys = sys;
+    return -1;
+}

@@ -106,29 +106,36 @@ static int remove_stale(const struct address *a, struct err *e)
     return 0;
 }
 
-static int bind_to(struct address *a, int fd, struct err *e)
+/* The umask makes it 0600 from its first moment: a chmod afterwards would leave one, and could hit
+ * what another put in its place. */
+static int bind_unix(struct address *a, int fd, struct err *e)
+{
+    const char *path = a->to.local.sun_path;
+    struct stat st;
+    mode_t      mask;
+    int         r;
+
+    TRY(remove_stale(a, e));
+    mask = umask(0177);
+    r = bind(fd, &a->to.any, a->size);
+    umask(mask);
+    if (r < 0 || lstat(path, &st) < 0)
+        return err_sys(e, "bind %.100s", path);
+    a->dev = st.st_dev;
+    a->ino = st.st_ino;
+    return 0;
+}
+
+static int bind_inet(struct address *a, int fd, struct err *e)
 {
     autofree char *url = address_url(a);
     int            on = 1;
-    struct stat    st;
 
-    if (a->is_unix) {
-        TRY(remove_stale(a, e));
-    } else {
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        /* Inherited by what is accepted: events of a stream must not wait for the peer's ACK. */
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    }
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    /* Inherited by what is accepted: events of a stream must not wait for the peer's ACK. */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (bind(fd, &a->to.any, a->size) < 0)
         return err_sys(e, "bind %.150s", url);
-    /* Before listen: until then nobody can connect. */
-    if (a->is_unix &&
-        (chmod(a->to.local.sun_path, 0600) < 0 || lstat(a->to.local.sun_path, &st) < 0))
-        return err_sys(e, "chmod %.100s", a->to.local.sun_path);
-    if (a->is_unix)
-        a->dev = st.st_dev, a->ino = st.st_ino;
-    if (listen(fd, BACKLOG) < 0)
-        return err_sys(e, "listen on %.150s", url);
     return 0;
 }
 
@@ -139,7 +146,9 @@ int address_listen(struct address *a, struct err *e)
 
     if (fd < 0)
         return err_sys(e, "make a socket");
-    TRY(bind_to(a, fd, e));
+    TRY(a->is_unix ? bind_unix(a, fd, e) : bind_inet(a, fd, e));
+    if (listen(fd, BACKLOG) < 0)
+        return err_sys(e, "listen");
     if (!a->is_unix && getsockname(fd, &a->to.any, &size) < 0)
         return err_sys(e, "ask for the port");
     return take_fd(&fd);

@@ -1,20 +1,15 @@
-/* Theory of operation. A request passes the gates in their order (may this page ask, may this
- * person ask, does this method exist); the first that refuses answers. Then its method runs: POST
- * hands the message to an exchange (post.c), GET attaches a stream of a session, DELETE ends one.
- * Libevent's callbacks and ends of requests only record; the end of the server is decided in
- * `step`. */
+/* Theory of operation. When the head of a request is there it passes the gates in their order (may
+ * this page ask, may this person ask, does this method exist); the first that refuses answers, and
+ * a body that was to come is not read. Then, with the body, its method runs: POST hands the message
+ * to an exchange (post.c), GET attaches a stream of a session, DELETE ends one. Ends of requests
+ * only record; the end of the server is decided in `step`. */
 #include "transport/http.h"
 
-#include <errno.h>
-#include <event2/buffer.h>
-#include <event2/http.h>
-#include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/queue.h>
 #include <sys/resource.h>
 
 #include "base/fd.h"
@@ -32,50 +27,57 @@
 #include "transport/token.h"
 
 enum {
-    HEAD_MAX = 64 << 10,
-    BODY_MAX = 8 << 20,
     TICK_MS = 1000,
     HEARTBEAT_TICKS = 15,
     LAST_FLUSH_MS = 200, /* for the ends of what was cancelled at the deadline */
 };
 
 struct http_server {
-    struct mcp_server          *server;
-    struct evhttp              *evhttp;
-    struct evhttp_bound_socket *bound; /* NULL: not yet, or not any more */
-    struct address              address;
-    char                       *url;
-    struct origin_rules         rules;
-    char                      **hosts;  /* what rules.hosts points to */
-    struct tokens              *tokens; /* NULL: nobody is asked */
-    struct replies              replies;
-    struct http_sessions        sessions;
-    struct posts                posts;
-    struct deadline             tick, stop_time;
-    unsigned                    ticks;
-    struct later                step;
-    bool                        stopping;
-    bool                        cancelled; /* the deadline of the stop has passed */
-    bool                        overdue;   /* and the time for the last bytes too */
-    void (*stopped)(void *owner);          /* NULL: nobody asked, or it was told */
+    struct mcp_server     *server;
+    struct evconnlistener *listener; /* NULL: not yet, or not any more */
+    struct address         address;
+    char                  *url;
+    struct origin_rules    rules;
+    char                 **hosts;  /* what rules.hosts points to */
+    struct tokens         *tokens; /* NULL: nobody is asked */
+    struct principal       anyone; /* who asks then */
+    struct connections     connections;
+    struct replies         replies;
+    struct http_sessions   sessions;
+    struct posts           posts;
+    struct deadline        tick, stop_time;
+    unsigned               ticks;
+    struct later           step;
+    bool                   stopping;
+    bool                   cancelled; /* the deadline of the stop has passed */
+    bool                   overdue;   /* and the time for the last bytes too */
+    void (*stopped)(void *owner);     /* NULL: nobody asked, or it was told */
     void *owner;
 };
 
 struct asked { /* one request on its way through the gates */
-    struct http_server    *h;
-    struct evhttp_request *req;
-    struct reply          *reply;
-    const char            *principal;
+    struct http_server     *h;
+    struct connection      *c;
+    const struct http_head *head;
+    struct reply           *reply;
+    struct principal       *principal;
+    size_t                  size; /* of the body */
 };
 
 /* ---- answers of the transport itself ---- */
 
+static void refuse_with(struct asked *a, int status, const json_t *message)
+{
+    autofree char *text = json_dumps(message, JSON_COMPACT);
+
+    reply_send(a->reply, status, "application/json", text);
+}
+
 static void refuse(struct asked *a, int status, int code, const char *why)
 {
     autojson json_t *message = rpc_error(NULL, code, why, NULL);
-    autofree char   *text = json_dumps(message, JSON_COMPACT);
 
-    reply_send(a->reply, status, "application/json", text);
+    refuse_with(a, status, message);
 }
 
 static void refuse_method(struct asked *a, const char *allowed)
@@ -86,30 +88,32 @@ static void refuse_method(struct asked *a, const char *allowed)
 
 static const char *header(const struct asked *a, const char *name)
 {
-    return reply_request_header(a->reply, name);
+    return http_head_find(a->head, name);
 }
 
 /* ---- gates: each answers itself when it does not let the request pass ---- */
 
 /* Given twice, a proxy before us may have read the other one. */
-static const char *const single[] = {"Host",           "Origin",         "Authorization",
-                                     "Content-Length", "Mcp-Session-Id", "MCP-Protocol-Version",
-                                     "Mcp-Method",     "Mcp-Name",       "Last-Event-ID"};
+static const char *const single[] = {"Host", "Origin", "Authorization", "Content-Length",
+                                     "Last-Event-ID"}; /* and all of MCP's own */
+
+static bool is_single(const char *name)
+{
+    for (size_t i = 0; i < sizeof single / sizeof *single; i++)
+        if (strcasecmp(name, single[i]) == 0)
+            return true;
+    return strncasecmp(name, "Mcp-", 4) == 0;
+}
 
 static bool gate_single(struct asked *a)
 {
-    const struct evkeyvalq *headers = evhttp_request_get_input_headers(a->req);
-    const struct evkeyval  *row;
-    int                     seen[sizeof single / sizeof *single] = {0};
-
-    TAILQ_FOREACH(row, headers, next)
-    {
-        for (size_t i = 0; i < sizeof single / sizeof *single; i++)
-            if (strcasecmp(row->key, single[i]) == 0 && seen[i]++) {
-                reply_header(a->reply, "Connection", "close");
-                refuse(a, 400, RPC_INVALID_REQUEST, "a header was given twice");
-                return false;
-            }
+    for (size_t i = 0; i < a->head->n; i++) {
+        const struct http_field *f = &a->head->fields[i];
+        if (is_single(f->name) && http_head_find(a->head, f->name) != f->value) {
+            connection_set_closes(a->c);
+            refuse(a, 400, RPC_INVALID_REQUEST, "a header was given twice");
+            return false;
+        }
     }
     return true;
 }
@@ -117,10 +121,11 @@ static bool gate_single(struct asked *a)
 static bool gate_origin(struct asked *a)
 {
     const struct origin_rules *rules = &a->h->rules;
-    const char *absolute = evhttp_uri_get_host(evhttp_request_get_evhttp_uri(a->req));
+    autofree char             *absolute =
+        strndup(a->head->authority_size ? a->head->authority : "", a->head->authority_size);
 
     if (origin_allows_host(rules, header(a, "Host")) &&
-        (!absolute || !*absolute || origin_allows_host(rules, absolute)) &&
+        (!*absolute || origin_allows_host(rules, absolute)) &&
         origin_allows(rules, header(a, "Origin")))
         return true;
     refuse(a, 403, RPC_INVALID_REQUEST, "this Host or Origin is not allowed");
@@ -129,11 +134,9 @@ static bool gate_origin(struct asked *a)
 
 static bool gate_path(struct asked *a)
 {
-    const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(a->req));
-
-    if (path && strcmp(path, "/mcp") == 0)
+    if (strcmp(a->head->path, "/mcp") == 0)
         return true;
-    if (path && strcmp(path, "/healthz") == 0)
+    if (strcmp(a->head->path, "/healthz") == 0)
         reply_send(a->reply, 200, "text/plain", "ok\n");
     else
         refuse(a, 404, RPC_INVALID_REQUEST, "there is only /mcp and /healthz");
@@ -144,7 +147,7 @@ static bool gate_token(struct asked *a)
 {
     const char *token;
 
-    a->principal = "";
+    a->principal = &a->h->anyone;
     if (!a->h->tokens)
         return true;
     token = token_of_header(header(a, "Authorization"));
@@ -179,14 +182,40 @@ static bool is_request(const json_t *message, const char *method)
     return name && json_object_get(message, "id") && (!method || strcmp(name, method) == 0);
 }
 
+/* Of 2024-11-05 there is only stdio here: its HTTP was another. Who asks for it is offered what we
+ * would offer for an unknown one. */
+static const char no_http_version[] = "2024-11-05";
+
+static void offer_newer(json_t *initialize)
+{
+    json_t     *params = json_object_get(initialize, "params");
+    const char *asked = rpc_string(params, "protocolVersion");
+
+    if (asked && strcmp(asked, no_http_version) == 0)
+        json_object_set_new(params, "protocolVersion",
+                            json_string(mcp_revision_newest_legacy()->date));
+}
+
+static bool gate_version(struct asked *a)
+{
+    const char *version = header(a, "MCP-Protocol-Version");
+
+    if (!version || strcmp(version, no_http_version) != 0)
+        return true;
+    refuse(a, 400, RPC_INVALID_REQUEST, "2024-11-05 is not spoken over HTTP");
+    return false;
+}
+
 static void post_legacy(struct asked *a, json_t *message)
 {
     struct http_session *s;
 
     if (is_request(message, "initialize")) {
+        offer_newer(message);
         s = http_session_new(&a->h->sessions, a->principal);
         if (!s)
-            refuse(a, 503, RPC_INTERNAL_ERROR, "there are too many sessions");
+            refuse(a, a->principal->name[0] ? 429 : 503, RPC_INTERNAL_ERROR,
+                   "there are too many sessions: end one with DELETE");
     } else {
         s = need_session(a);
     }
@@ -194,25 +223,31 @@ static void post_legacy(struct asked *a, json_t *message)
         (json_is_array(message) || is_request(message, NULL)))
         refuse(a, 429, RPC_INTERNAL_ERROR, "too many requests of this session are open");
     else if (s)
-        post_start(&a->h->posts, a->reply, message, s, a->principal);
+        post_start(&a->h->posts, a->reply, message, a->size, s, a->principal);
+}
+
+static bool is_too_much(const struct asked *a, const json_t *message)
+{
+    size_t n = json_is_array(message) ? json_array_size(message) : is_request(message, NULL);
+
+    return n > 0 && principal_is_busy(a->principal, n, a->size);
 }
 
 static void do_post(struct asked *a)
 {
-    struct evbuffer *in = evhttp_request_get_input_buffer(a->req);
-    size_t           size = evbuffer_get_length(in);
-    struct err       e = {0};
-    const char      *text = size > 0 ? (const char *)evbuffer_pullup(in, -1) : "";
-    autojson json_t *message = json_parse(text, size, &e);
+    const char      *text = connection_body(a->c, &a->size);
+    autojson json_t *refusal = NULL;
+    autojson json_t *message = rpc_read(text, a->size, &refusal);
 
-    evbuffer_drain(in, size); /* a stream may stay for days, its question need not */
     if (!message) {
-        refuse(a, 400, RPC_PARSE_ERROR, e.msg);
+        refuse_with(a, 400, refusal);
     } else if (a->h->stopping && (json_is_array(message) || is_request(message, NULL))) {
-        reply_header(a->reply, "Connection", "close");
+        connection_set_closes(a->c);
         refuse(a, 503, RPC_INTERNAL_ERROR, "this server is about to stop");
+    } else if (is_too_much(a, message)) {
+        refuse(a, 429, RPC_INTERNAL_ERROR, "too many requests are open: wait for one");
     } else if (mcp_is_modern(message, header(a, "MCP-Protocol-Version"))) {
-        post_start(&a->h->posts, a->reply, message, NULL, a->principal);
+        post_start(&a->h->posts, a->reply, message, a->size, NULL, a->principal);
     } else {
         post_legacy(a, message);
     }
@@ -226,8 +261,9 @@ static void resume(struct asked *a, struct http_session *s, const char *last_id)
 
     if (sse_parse_id(last_id, &number, &seq) == 0)
         stream = http_session_find_stream(s, number);
-    if (!stream) {
-        refuse(a, 400, RPC_INVALID_REQUEST, "the stream of this Last-Event-ID is forgotten");
+    if (!stream || !sse_can_replay(&stream->sse, seq)) {
+        refuse(a, 400, RPC_INVALID_REQUEST,
+               "what came after this Last-Event-ID is forgotten: ask anew");
         return;
     }
     reply_stream(a->reply, &stream->sse, NULL, NULL);
@@ -268,7 +304,7 @@ static void do_get(struct asked *a)
     if (!accept || !strcasestr(accept, "text/event-stream")) {
         refuse(a, 406, RPC_INVALID_REQUEST, "GET is for Accept: text/event-stream");
     } else if (a->h->stopping) {
-        reply_header(a->reply, "Connection", "close");
+        connection_set_closes(a->c);
         refuse(a, 503, RPC_INTERNAL_ERROR, "this server is about to stop");
     } else if ((s = need_session(a))) {
         if (last_id)
@@ -288,35 +324,83 @@ static void do_delete(struct asked *a)
     }
 }
 
-static void on_request(struct evhttp_request *req, void *arg)
+static const struct {
+    const char *name;
+    void (*run)(struct asked *a);
+} methods[] = {{"POST", do_post}, {"GET", do_get}, {"DELETE", do_delete}, {0}};
+
+static bool gate_method(struct asked *a)
+{
+    for (size_t i = 0; methods[i].name; i++)
+        if (strcmp(methods[i].name, a->head->method) == 0)
+            return true;
+    refuse_method(a, "GET, POST, DELETE");
+    return false;
+}
+
+/* ---- what connections tell ---- */
+
+static bool on_head(void *owner, struct connection *c)
 {
     static bool (*const gates[])(struct asked *) = {gate_single, gate_origin, gate_path,
-                                                    gate_token};
-    struct asked a = {.h = arg, .req = req};
+                                                    gate_token,  gate_method, gate_version};
+    struct http_server *h = owner;
+    struct asked        a = {.h = h, .c = c, .head = connection_head(c)};
 
-    a.reply = reply_new(&a.h->replies, req);
+    a.reply = reply_new(&h->replies, c);
     for (size_t i = 0; i < sizeof gates / sizeof *gates; i++)
         if (!gates[i](&a))
-            return;
-    switch (evhttp_request_get_command(req)) {
-    case EVHTTP_REQ_POST:
-        do_post(&a);
-        break;
-    case EVHTTP_REQ_GET:
-        do_get(&a);
-        break;
-    case EVHTTP_REQ_DELETE:
-        do_delete(&a);
-        break;
-    default:
-        refuse_method(&a, "GET, POST, DELETE");
-    }
+            return false;
+    reply_forget(a.reply);
+    connection_set_note(c, a.principal);
+    return true;
+}
+
+static void on_request(void *owner, struct connection *c)
+{
+    struct http_server *h = owner;
+    struct asked a = {.h = h, .c = c, .head = connection_head(c), .principal = connection_note(c)};
+
+    a.reply = reply_new(&h->replies, c);
+    for (size_t i = 0; methods[i].name; i++)
+        if (strcmp(methods[i].name, a.head->method) == 0)
+            methods[i].run(&a);
+}
+
+static void on_bad_request(void *owner, struct connection *c, int status, const char *why)
+{
+    struct http_server *h = owner;
+    struct asked        a = {.h = h, .c = c, .reply = reply_new(&h->replies, c)};
+
+    refuse(&a, status, RPC_INVALID_REQUEST, why);
+}
+
+static void on_quiet(void *owner)
+{
+    struct http_server *h = owner;
+
+    if (h->stopped)
+        later_ask(&h->step);
+}
+
+static const struct connection_ops connection_ops = {
+    .head = on_head, .request = on_request, .refuse = on_bad_request, .quiet = on_quiet};
+
+static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
+                      int from_size, void *arg)
+{
+    struct http_server *h = arg;
+
+    (void)listener;
+    (void)from;
+    (void)from_size;
+    connections_add(&h->connections, fd);
 }
 
 /* ---- time ---- */
 
 /* No descriptor is free. Without a pause the loop would spin on the connection that waits; the next
- * tick tries again. (The argument is evhttp's own.) */
+ * tick tries again. */
 static void on_accept_error(struct evconnlistener *listener, void *arg)
 {
     (void)arg;
@@ -327,8 +411,9 @@ static void on_tick(void *owner)
 {
     struct http_server *h = owner;
 
-    if (h->bound)
-        evconnlistener_enable(evhttp_bound_socket_get_listener(h->bound));
+    if (h->listener)
+        evconnlistener_enable(h->listener);
+    connections_tick(&h->connections);
     if (++h->ticks % HEARTBEAT_TICKS == 0) {
         replies_heartbeat(&h->replies);
         http_sessions_expire(&h->sessions);
@@ -337,14 +422,6 @@ static void on_tick(void *owner)
 }
 
 /* ---- stopping ---- */
-
-static void on_emptied(void *owner)
-{
-    struct http_server *h = owner;
-
-    if (h->stopped)
-        later_ask(&h->step);
-}
 
 static void cancel_all(struct http_server *h)
 {
@@ -371,7 +448,7 @@ static void step(void *owner)
     struct http_server *h = owner;
     void (*stopped)(void *) = h->stopped;
 
-    if (!stopped || (!h->overdue && (h->posts.open || h->replies.n > 0)))
+    if (!stopped || (!h->overdue && (h->posts.open || connections_wait(&h->connections))))
         return;
     h->stopped = NULL;
     stopped(h->owner);
@@ -379,16 +456,18 @@ static void step(void *owner)
 
 static void close_listener(struct http_server *h)
 {
-    if (h->bound)
-        evhttp_del_accept_socket(h->evhttp, h->bound);
-    if (h->bound)
-        address_unlink(&h->address);
-    h->bound = NULL;
+    if (!h->listener)
+        return;
+    address_unlink(&h->address); /* first: an open socket keeps its inode's number from others */
+    evconnlistener_free(h->listener);
+    h->listener = NULL;
 }
 
 void http_stop(struct http_server *h, int64_t deadline_ms, void (*stopped)(void *owner),
                void *owner)
 {
+    if (h->stopping)
+        return;
     h->stopping = true;
     h->stopped = stopped;
     h->owner = owner;
@@ -406,7 +485,7 @@ void http_free(struct http_server *h)
     h->stopped = NULL;
     close_listener(h);
     cancel_all(h);
-    evhttp_free(h->evhttp);
+    connections_done(&h->connections);
     replies_done(&h->replies);
     deadline_done(&h->tick);
     deadline_done(&h->stop_time);
@@ -446,22 +525,6 @@ static char **copy_names(const char *const *names)
     return copy;
 }
 
-static struct evhttp *make_evhttp(struct http_server *h, struct event_base *base)
-{
-    struct evhttp *evhttp = evhttp_new(base);
-
-    if (!evhttp)
-        abort();
-    evhttp_set_max_headers_size(evhttp, HEAD_MAX);
-    evhttp_set_max_body_size(evhttp, BODY_MAX);
-    evhttp_set_timeout(evhttp, REPLY_IDLE_S);
-    evhttp_set_default_content_type(evhttp, NULL);
-    evhttp_set_allowed_methods(evhttp, UINT16_MAX); /* what we do not know gets our 405 */
-    evhttp_set_bevcb(evhttp, reply_bufferevent, NULL);
-    evhttp_set_gencb(evhttp, on_request, h);
-    return evhttp;
-}
-
 static struct http_server *server_new(struct mcp_server *s, struct event_base *base,
                                       const struct http_options *o)
 {
@@ -472,30 +535,28 @@ static struct http_server *server_new(struct mcp_server *s, struct event_base *b
     h->server = s;
     h->hosts = copy_names(o->hosts);
     h->rules.hosts = (const char *const *)h->hosts;
-    h->sessions.server = s;
+    http_sessions_init(&h->sessions, s);
     h->posts =
-        (struct posts){.server = s, .sessions = &h->sessions, .emptied = on_emptied, .owner = h};
-    replies_init(&h->replies, base, on_emptied, h);
+        (struct posts){.server = s, .sessions = &h->sessions, .emptied = on_quiet, .owner = h};
+    connections_init(&h->connections, base, o->request_ms, &connection_ops, h);
+    replies_init(&h->replies);
     deadline_init(&h->tick, base, on_tick, h);
     deadline_init(&h->stop_time, base, on_stop_time, h);
     later_init(&h->step, base, step, h);
-    h->evhttp = make_evhttp(h, base);
     return h;
 }
 
 static int server_listen(struct http_server *h, struct event_base *base, struct err *e)
 {
-    struct evconnlistener *listener;
-    int                    fd = address_listen(&h->address, e);
+    int fd = address_listen(&h->address, e);
 
     if (fd < 0)
         return -1;
-    listener =
-        evconnlistener_new(base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-    h->bound = listener ? evhttp_bind_listener(h->evhttp, listener) : NULL;
-    if (!h->bound)
+    h->listener = evconnlistener_new(base, on_accept, h,
+                                     LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+    if (!h->listener)
         abort();
-    evconnlistener_set_error_cb(listener, on_accept_error);
+    evconnlistener_set_error_cb(h->listener, on_accept_error);
     h->url = address_url(&h->address);
     deadline_set(&h->tick, TICK_MS);
     return 0;
@@ -519,14 +580,20 @@ static int server_open(struct http_server *h, struct event_base *base, const str
 struct http_server *http_start(struct mcp_server *s, struct event_base *base,
                                const struct http_options *o, struct err *e)
 {
-    struct http_server *h = server_new(s, base, o);
+    struct http_server *h;
 
     signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();
+    h = server_new(s, base, o);
     if (server_open(h, base, o, e) == 0)
         return h;
     http_free(h);
     return NULL;
+}
+
+const struct connection_counts *http_counts(const struct http_server *h)
+{
+    return &h->connections.counts;
 }
 
 const char *http_url(const struct http_server *h)

@@ -1,6 +1,6 @@
 /* http - Streamable HTTP: one endpoint /mcp for both eras, and /healthz.
  *
- * Who may ask is decided before anything of the body is looked at: the name it was asked by (Host,
+ * Who may ask is decided before anything of the body is read: the name it was asked by (Host,
  * Origin), then the token. Sessions of the old era live here, with streams that survive their
  * connection; in the new era a lost connection cancels its request. Answers that are there at once
  * are plain JSON, all others are event streams.
@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "mcp/server.h"
 
+struct connection_counts; /* transport/connection.h */
 struct http_server;
 
 struct http_options {
@@ -22,6 +23,7 @@ struct http_options {
     const char        *tokens_file; /* lines "NAME TOKEN"; NULL: whoever reaches us may ask */
     bool               insecure;    /* a non-loopback address may go without tokens */
     const char *const *hosts;       /* further names for Host and Origin, ended by NULL; or NULL */
+    int64_t            request_ms;  /* from a request's first byte to its last; 0: a minute */
 };
 
 /* NULL on error. Strings of the options are borrowed for the call only. */
@@ -31,9 +33,14 @@ struct http_server *http_start(struct mcp_server *s, struct event_base *base,
 /* "http://127.0.0.1:PORT/mcp", or "unix:PATH". */
 const char *http_url(const struct http_server *h);
 
+/* What was refused or cut off for the sake of others, since the start. */
+const struct connection_counts *http_counts(const struct http_server *h);
+
 /* No new connections; new requests are answered 503; listen streams are ended; the other requests
  * finish, or are cancelled after deadline_ms. Then `stopped`, once, from the top of the loop;
- * http_free is still due, and may be called inside it. */
+ * http_free is still due, and may be called inside it. A second call changes nothing. */
 void http_stop(struct http_server *h, int64_t deadline_ms, void (*stopped)(void *owner),
                void *owner);
-void http_free(struct http_server *h); /* at any time, before mcp_server_free */
+/* Without a stop, too: clients lose their connections. Before mcp_server_free; not inside a handler
+ * of the server (a tool, a resource, a prompt), whose request it would free. */
+void http_free(struct http_server *h);

@@ -33,13 +33,48 @@ static struct http_stream *stream_new(struct http_session *s, unsigned number)
     if (!t)
         abort();
     sse_init(&t->sse, number, true);
+    t->session = s;
     t->next = s->streams;
     s->streams = t;
     return t;
 }
 
+/* Into the row of those that have ended, and out of it. What an ended stream holds does not change.
+ */
+static void note_ended(struct http_stream *t)
+{
+    struct http_sessions *all = t->session->all;
+
+    t->ended_ms = now_ms();
+    t->ended_at = all->ended_last;
+    *all->ended_last = t;
+    all->ended_last = &t->ended_next;
+    t->session->kept += t->sse.bytes;
+    all->kept += t->sse.bytes;
+}
+
+static void unnote_ended(struct http_stream *t)
+{
+    struct http_sessions *all = t->session->all;
+
+    *t->ended_at = t->ended_next;
+    if (t->ended_next)
+        t->ended_next->ended_at = t->ended_at;
+    else
+        all->ended_last = t->ended_at;
+    t->session->kept -= t->sse.bytes;
+    all->kept -= t->sse.bytes;
+}
+
 static void stream_free(struct http_stream *t)
 {
+    for (struct http_stream **at = &t->session->streams; *at; at = &(*at)->next)
+        if (*at == t) {
+            *at = t->next;
+            break;
+        }
+    if (t->ended_at)
+        unnote_ended(t);
     sse_done(&t->sse);
     free(t);
 }
@@ -48,17 +83,33 @@ static void forget_streams(struct http_session *s, int64_t now)
 {
     size_t ended = 0;
 
-    for (struct http_stream **at = &s->streams; *at;) {
-        struct http_stream *t = *at;
-        bool                old =
-            t->ended_ms && (++ended > ENDED_STREAMS_MAX || now - t->ended_ms > STREAM_KEPT_MS);
-        if (!old) {
-            at = &t->next;
-            continue;
-        }
-        *at = t->next;
-        stream_free(t);
+    for (struct http_stream *t = s->streams, *next; t; t = next) {
+        next = t->next;
+        if (t->ended_ms && (++ended > ENDED_STREAMS_MAX || now - t->ended_ms > STREAM_KEPT_MS))
+            stream_free(t);
     }
+}
+
+static struct http_stream *oldest_ended(const struct http_session *s,
+                                        const struct http_stream  *besides)
+{
+    struct http_stream *oldest = NULL;
+
+    for (struct http_stream *t = s->streams; t; t = t->next)
+        if (t != besides && t->ended_ms && (!oldest || t->ended_ms <= oldest->ended_ms))
+            oldest = t; /* of the same moment: the one that began first */
+    return oldest;
+}
+
+/* The oldest go while too much is kept; never `last`, whose client may be on its way back. */
+static void forget_bytes(struct http_session *s, const struct http_stream *last)
+{
+    struct http_stream *t;
+
+    while (s->kept > HTTP_SESSION_KEPT_MAX && (t = oldest_ended(s, last)))
+        stream_free(t);
+    while (s->all->kept > HTTP_SESSIONS_KEPT_MAX && s->all->ended != last)
+        stream_free(s->all->ended);
 }
 
 struct http_stream *http_session_stream(struct http_session *s)
@@ -84,8 +135,9 @@ struct http_stream *http_session_standalone(struct http_session *s)
 
 void http_stream_end(struct http_stream *t)
 {
-    t->ended_ms = now_ms();
     sse_end(&t->sse);
+    note_ended(t);
+    forget_bytes(t->session, t);
 }
 
 /* What belongs to no request. Before anyone has asked for it with GET it goes nowhere. */
@@ -111,30 +163,40 @@ static struct http_session **bucket_of(struct http_sessions *all, const char *id
     return &all->buckets[digits % HTTP_SESSION_BUCKETS];
 }
 
-struct http_session *http_session_new(struct http_sessions *all, const char *principal)
+void http_sessions_init(struct http_sessions *all, struct mcp_server *server)
+{
+    *all = (struct http_sessions){.server = server};
+    all->ended_last = &all->ended;
+}
+
+struct http_session *http_session_new(struct http_sessions *all, struct principal *principal)
 {
     struct http_session *s, **bucket;
 
-    if (all->n == HTTP_SESSIONS_MAX)
+    if (all->n == HTTP_SESSIONS_MAX ||
+        (principal->name[0] && principal->sessions == PRINCIPAL_SESSIONS_MAX))
         return NULL;
     s = calloc(1, sizeof *s);
     if (!s)
         abort();
     random_id(s->id);
-    s->mcp = mcp_session_new(all->server, principal, &session_ops, s);
+    s->all = all;
+    s->principal = principal;
+    s->mcp = mcp_session_new(all->server, principal->name, &session_ops, s);
     s->used_ms = now_ms();
     bucket = bucket_of(all, s->id);
     s->next = *bucket;
     *bucket = s;
     all->n++;
+    principal->sessions++;
     return s;
 }
 
 struct http_session *http_session_find(struct http_sessions *all, const char *id,
-                                       const char *principal)
+                                       const struct principal *principal)
 {
     for (struct http_session *s = *bucket_of(all, id); s; s = s->next)
-        if (strcmp(s->id, id) == 0 && strcmp(mcp_session_principal(s->mcp), principal) == 0) {
+        if (strcmp(s->id, id) == 0 && s->principal == principal) {
             s->used_ms = now_ms();
             return s;
         }
@@ -149,12 +211,10 @@ void http_session_free(struct http_sessions *all, struct http_session *s)
             break;
         }
     all->n--;
+    s->principal->sessions--;
     mcp_session_free(s->mcp); /* first: its requests still write their end */
-    while (s->streams) {
-        struct http_stream *t = s->streams;
-        s->streams = t->next;
-        stream_free(t);
-    }
+    while (s->streams)
+        stream_free(s->streams);
     free(s);
 }
 

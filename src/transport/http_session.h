@@ -3,7 +3,8 @@
  *
  * Stream 0 is for what belongs to no request (GET); each request that does not end at once has one
  * of its own. A stream is forgotten five minutes after its end, or when too many later ones have
- * ended; a session after an hour in which nobody asked for it and nothing of it ran. */
+ * ended, or later ones hold too many bytes (of its session, of all); a session after an hour in
+ * which nobody asked for it and nothing of it ran. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,24 +12,35 @@
 #include <stdint.h>
 
 #include "mcp/exchange.h"
+#include "transport/principal.h"
 #include "transport/sse.h"
 
-enum { HTTP_SESSIONS_MAX = 10000, HTTP_SESSION_REQUESTS_MAX = 256 };
+enum {
+    HTTP_SESSIONS_MAX = 10000,
+    HTTP_SESSION_REQUESTS_MAX = 256,
+    HTTP_SESSION_KEPT_MAX = 4 << 20,    /* bytes of its ended streams, besides the last */
+    HTTP_SESSIONS_KEPT_MAX = 256 << 20, /* of all sessions */
+};
 
 struct http_stream {
-    struct http_stream *next; /* newest first */
-    struct sse          sse;
-    int64_t             ended_ms; /* 0: not yet */
+    struct http_stream  *next; /* newest first */
+    struct http_session *session;
+    struct sse           sse;
+    int64_t              ended_ms;               /* 0: not yet */
+    struct http_stream  *ended_next, **ended_at; /* of all that have ended, oldest first */
 };
 
 struct http_session {
-    struct http_session *next; /* in its bucket */
-    char                 id[33];
-    struct mcp_session  *mcp;
-    struct http_stream  *streams;
-    unsigned             last_stream;
-    size_t               open;    /* requests */
-    int64_t              used_ms; /* when it was last asked for */
+    struct http_session  *next; /* in its bucket */
+    struct http_sessions *all;
+    char                  id[33];
+    struct principal     *principal;
+    struct mcp_session   *mcp;
+    struct http_stream   *streams;
+    unsigned              last_stream;
+    size_t                open;    /* requests */
+    size_t                kept;    /* bytes of ended streams */
+    int64_t               used_ms; /* when it was last asked for */
 };
 
 enum { HTTP_SESSION_BUCKETS = 1024 };
@@ -37,13 +49,16 @@ struct http_sessions {
     struct mcp_server   *server;
     struct http_session *buckets[HTTP_SESSION_BUCKETS];
     size_t               n;
+    struct http_stream  *ended, **ended_last; /* oldest first */
+    size_t               kept;                /* bytes in them */
 };
 
+void http_sessions_init(struct http_sessions *all, struct mcp_server *server);
 /* NULL: there are too many. */
-struct http_session *http_session_new(struct http_sessions *all, const char *principal);
+struct http_session *http_session_new(struct http_sessions *all, struct principal *principal);
 /* NULL: unknown, or another's. */
 struct http_session *http_session_find(struct http_sessions *all, const char *id,
-                                       const char *principal);
+                                       const struct principal *principal);
 /* Cancels its requests, ends its streams. */
 void http_session_free(struct http_sessions *all, struct http_session *s);
 

@@ -11,18 +11,20 @@ struct post {
     struct posts        *all;
     struct reply        *reply; /* NULL: answered, or the events' sink has it */
     struct http_session *session;
+    struct principal    *principal;
     size_t               messages; /* one, or those of a batch */
-    struct mcp_exchange *x;        /* NULL: a batch, or ended */
-    struct http_stream  *stream;   /* of the session */
-    struct sse           own;      /* without a session */
-    struct sse          *events;   /* either, once it streams; NULL: not yet */
+    size_t               size;
+    struct mcp_exchange *x;      /* NULL: a batch, or ended */
+    struct http_stream  *stream; /* of the session */
+    struct sse           own;    /* without a session */
+    struct sse          *events; /* either, once it streams; NULL: not yet */
     bool                 starting, finished;
     int                  status; /* finished while it started */
     json_t              *answer; /* or NULL */
 };
 
 static struct post *post_new(struct posts *all, struct reply *reply, const json_t *message,
-                             struct http_session *session)
+                             size_t size, struct http_session *session, struct principal *principal)
 {
     struct post *p = calloc(1, sizeof *p);
 
@@ -34,11 +36,15 @@ static struct post *post_new(struct posts *all, struct reply *reply, const json_
         .all = all,
         .reply = reply,
         .session = session,
+        .principal = principal,
+        .size = size,
         .messages = json_is_array(message) ? json_array_size(message) : 1,
     };
     if (p->next)
         p->next->at = &p->next;
     all->open = p;
+    principal->requests += p->messages;
+    principal->bytes += p->size;
     if (session)
         session->open += p->messages;
     return p;
@@ -51,6 +57,8 @@ static void post_free(struct post *p)
     *p->at = p->next;
     if (p->next)
         p->next->at = p->at;
+    p->principal->requests -= p->messages;
+    p->principal->bytes -= p->size;
     if (p->session)
         p->session->open -= p->messages;
     if (p->events == &p->own)
@@ -183,11 +191,11 @@ static void conclude(struct post *p)
     post_free(p);
 }
 
-void post_start(struct posts *all, struct reply *reply, json_t *message,
-                struct http_session *session, const char *principal)
+void post_start(struct posts *all, struct reply *reply, json_t *message, size_t size,
+                struct http_session *session, struct principal *principal)
 {
-    struct post      *p = post_new(all, reply, message, session);
-    struct mcp_origin from = {all->server, session ? session->mcp : NULL, principal};
+    struct post      *p = post_new(all, reply, message, size, session, principal);
+    struct mcp_origin from = {all->server, session ? session->mcp : NULL, principal->name};
     bool              is_new = session && !mcp_session_is_initialized(session->mcp);
     bool              is_refused;
 

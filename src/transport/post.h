@@ -22,9 +22,9 @@ struct posts {
 };
 
 /* `session`: of the old era (also a fresh one, for initialize, which is freed again if that fails),
- * or NULL. Takes the reply. */
-void post_start(struct posts *all, struct reply *reply, json_t *message,
-                struct http_session *session, const char *principal);
+ * or NULL. `size`: what the message was as text. Takes the reply. */
+void post_start(struct posts *all, struct reply *reply, json_t *message, size_t size,
+                struct http_session *session, struct principal *principal);
 
 /* Cancels them; their streams end properly. Those of sessions end with their session. */
 void posts_cancel(struct posts *all);

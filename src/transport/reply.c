@@ -1,242 +1,201 @@
-/* Theory of operation. evhttp knows three ends of a request: its answer was written (on_complete,
- * after which evhttp frees the request), its connection broke while we were still writing (closecb,
- * and the request is then ours to free), or we end the connection ourselves (closecb, and evhttp
- * frees both). All three only record and put the reply on the `over` list; `sweep`, from the top of
- * the loop, tells the owner and frees. */
 #include "transport/reply.h"
 
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-
-#include "base/fd.h"
+#include <time.h>
 
 enum {
-    INPUT_MAX = (8 << 20) + (128 << 10), /* a body of 8 MiB and its head */
-    PIPELINED_MAX = 64 << 10,            /* waits behind the request that is being answered */
-    UNREAD_MAX = 8 << 20,                /* waits for a client that does not read */
+    HEADERS_MAX = 4 << 10,   /* those of one answer */
+    TOGETHER_MAX = 32 << 10, /* what is larger goes out by itself, uncopied */
+    SCRATCH_MAX = HEADERS_MAX + TOGETHER_MAX + 1024,
 };
 
 struct reply {
-    struct reply          *next, **at; /* in open or over */
-    struct replies        *all;
-    struct evhttp_request *req;    /* NULL: not to be touched any more */
-    bool                   orphan; /* over: req is ours to free */
-    bool                   streams;
-    bool                   condemned; /* the client does not read: to be closed by the sweep */
-    struct sse            *events;    /* NULL: it is no stream, or its stream has ended */
+    struct reply      *next, **at; /* among the streams */
+    struct replies    *all;
+    struct connection *c;
+    struct buf         headers;
+    bool               chunked;
+    struct sse        *events; /* NULL: it is no stream */
     void (*lost)(void *owner);
     void *owner;
 };
 
-static const struct timeval idle_time = {.tv_sec = REPLY_IDLE_S};
+static const struct {
+    int         status;
+    const char *reason;
+} reasons[] = {
+    {200, "OK"},
+    {202, "Accepted"},
+    {204, "No Content"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {406, "Not Acceptable"},
+    {408, "Request Timeout"},
+    {413, "Content Too Large"},
+    {415, "Unsupported Media Type"},
+    {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"},
+    {500, "Internal Server Error"},
+    {501, "Not Implemented"},
+    {503, "Service Unavailable"},
+    {505, "HTTP Version Not Supported"},
+};
 
-static void link_to(struct reply *r, struct reply **list)
+static const char *reason_of(int status)
 {
-    r->next = *list;
-    r->at = list;
-    if (r->next)
-        r->next->at = &r->next;
-    *list = r;
-}
-
-static void unlink_from(struct reply *r)
-{
-    *r->at = r->next;
-    if (r->next)
-        r->next->at = r->at;
-}
-
-static struct bufferevent *bufferevent_of(const struct reply *r)
-{
-    return evhttp_connection_get_bufferevent(evhttp_request_get_connection(r->req));
-}
-
-/* ---- its end ---- */
-
-static void retire(struct reply *r)
-{
-    unlink_from(r);
-    link_to(r, &r->all->over);
-    later_ask(&r->all->sweep);
-}
-
-static void on_closed(struct evhttp_connection *connection, void *arg)
-{
-    struct reply *r = arg;
-
-    (void)connection;
-    r->orphan = !evhttp_request_get_connection(r->req);
-    if (!r->orphan)
-        r->req = NULL;
-    retire(r);
-}
-
-static void on_complete(struct evhttp_request *req, void *arg)
-{
-    struct reply *r = arg;
-
-    evhttp_connection_set_closecb(evhttp_request_get_connection(req), NULL, NULL);
-    bufferevent_setwatermark(bufferevent_of(r), EV_READ, 0, 0);
-    if (r->streams)
-        bufferevent_set_timeouts(bufferevent_of(r), &idle_time, &idle_time);
-    r->req = NULL;
-    retire(r);
-}
-
-static void close_condemned(struct replies *all)
-{
-    for (struct reply *r = all->open, *next; r; r = next) {
-        next = r->next;
-        if (r->condemned)
-            evhttp_connection_free(evhttp_request_get_connection(r->req)); /* calls on_closed */
-    }
-}
-
-static void reply_free(struct reply *r)
-{
-    unlink_from(r);
-    r->all->n--;
-    if (r->orphan)
-        evhttp_request_free(r->req);
-    free(r);
-}
-
-static void tell_lost(struct reply *r)
-{
-    sse_detach(r->events);
-    r->events = NULL;
-    if (r->lost)
-        r->lost(r->owner);
-}
-
-static void sweep(void *owner)
-{
-    struct replies *all = owner;
-
-    close_condemned(all);
-    while (all->over) {
-        struct reply *r = all->over;
-        if (r->events)
-            tell_lost(r);
-        reply_free(r);
-    }
-    if (all->n == 0)
-        all->emptied(all->owner);
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    return "Unknown";
 }
 
 /* ---- all of them ---- */
 
-void replies_init(struct replies *all, struct event_base *base, void (*emptied)(void *owner),
-                  void *owner)
+void replies_init(struct replies *all)
 {
-    *all = (struct replies){.emptied = emptied, .owner = owner, .scratch = evbuffer_new()};
-    later_init(&all->sweep, base, sweep, all);
-    if (!all->scratch)
-        abort();
+    *all = (struct replies){.date_s = -1};
+    buf_init(&all->scratch, SCRATCH_MAX);
+}
+
+static void reply_free(struct reply *r)
+{
+    if (r->at) {
+        *r->at = r->next;
+        if (r->next)
+            r->next->at = r->at;
+    }
+    buf_done(&r->headers);
+    free(r);
 }
 
 void replies_done(struct replies *all)
 {
-    while (all->over)
-        reply_free(all->over);
-    while (all->open)
-        reply_free(all->open);
-    later_done(&all->sweep);
-    evbuffer_free(all->scratch);
+    while (all->streams)
+        reply_free(all->streams);
+    buf_done(&all->scratch);
 }
 
-/* evhttp bounds head and body, but not the line that tells the size of a chunk; and it would never
- * look again at a connection whose input is full. */
-static void on_input_changed(struct evbuffer *in, const struct evbuffer_cb_info *info, void *arg)
+/* Made anew once a second. */
+static const char *date_of(struct replies *all)
 {
-    (void)info;
-    if (evbuffer_get_length(in) > INPUT_MAX)
-        shutdown(bufferevent_getfd(arg), SHUT_RDWR);
-}
+    time_t    now = time(NULL);
+    struct tm parts;
 
-struct bufferevent *reply_bufferevent(struct event_base *base, void *arg)
-{
-    struct bufferevent *b = bufferevent_socket_new(base, -1, 0);
-
-    (void)arg;
-    if (b && !evbuffer_add_cb(bufferevent_get_input(b), on_input_changed, b))
-        abort();
-    return b;
+    if (now != all->date_s) {
+        all->date_s = now;
+        gmtime_r(&now, &parts);
+        strftime(all->date, sizeof all->date, "%a, %d %b %Y %H:%M:%S GMT", &parts);
+    }
+    return all->date;
 }
 
 /* ---- one ---- */
 
-struct reply *reply_new(struct replies *all, struct evhttp_request *req)
+struct reply *reply_new(struct replies *all, struct connection *c)
 {
     struct reply *r = calloc(1, sizeof *r);
 
     if (!r)
         abort();
     r->all = all;
-    r->req = req;
-    all->n++;
-    link_to(r, &all->open);
-    evhttp_request_set_on_complete_cb(req, on_complete, r);
-    evhttp_connection_set_closecb(evhttp_request_get_connection(req), on_closed, r);
-    bufferevent_setwatermark(bufferevent_of(r), EV_READ, 0, PIPELINED_MAX);
+    r->c = c;
+    buf_init(&r->headers, HEADERS_MAX);
     return r;
+}
+
+void reply_forget(struct reply *r)
+{
+    reply_free(r);
 }
 
 const char *reply_request_header(const struct reply *r, const char *name)
 {
-    const char *value = evhttp_find_header(evhttp_request_get_input_headers(r->req), name);
-
-    return value ? value + strspn(value, " \t") : NULL; /* libevent leaves a leading tab */
+    return http_head_find(connection_head(r->c), name);
 }
 
 void reply_header(struct reply *r, const char *name, const char *value)
 {
-    evhttp_add_header(evhttp_request_get_output_headers(r->req), name, value);
+    if (buf_printf(&r->headers, "%s: %s\r\n", name, value) < 0)
+        abort(); /* they are ours, and few */
+}
+
+static bool is_1_0(const struct reply *r)
+{
+    const struct http_head *head = connection_head(r->c);
+
+    return head && head->is_1_0;
+}
+
+/* Head up to its own headers, into the scratch. */
+static void begin(struct reply *r, int status)
+{
+    struct buf *out = &r->all->scratch;
+
+    out->size = 0;
+    buf_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status, reason_of(status), date_of(r->all));
+    if (connection_closes(r->c))
+        buf_printf(out, "Connection: close\r\n");
+    else if (is_1_0(r))
+        buf_printf(out, "Connection: keep-alive\r\n");
+    buf_add(out, r->headers.data, r->headers.size);
+}
+
+static void write_scratch(struct reply *r)
+{
+    struct buf *out = &r->all->scratch;
+
+    connection_write(r->c, out->data, out->size);
+    out->size = 0;
+}
+
+/* Content, after what is in the scratch. */
+static void add(struct reply *r, const void *data, size_t size)
+{
+    if (size <= TOGETHER_MAX) {
+        buf_add(&r->all->scratch, data, size);
+    } else {
+        write_scratch(r);
+        connection_write(r->c, data, size);
+    }
 }
 
 void reply_send(struct reply *r, int status, const char *type, const char *body)
 {
-    if (body && evhttp_request_get_command(r->req) != EVHTTP_REQ_HEAD) {
-        reply_header(r, "Content-Type", type);
-        evbuffer_add(r->all->scratch, body, strlen(body));
-    }
-    evhttp_send_reply(r->req, status, NULL, r->all->scratch);
+    const struct http_head *head = connection_head(r->c);
+    struct buf             *out = &r->all->scratch;
+    size_t                  size = body ? strlen(body) : 0;
+
+    begin(r, status);
+    if (body)
+        buf_printf(out, "Content-Type: %s\r\n", type);
+    if (status != 204)
+        buf_printf(out, "Content-Length: %zu\r\n", size);
+    buf_add(out, "\r\n", 2);
+    if (size > 0 && !(head && strcmp(head->method, "HEAD") == 0))
+        add(r, body, size);
+    write_scratch(r);
+    connection_answered(r->c);
+    reply_free(r);
 }
 
-/* Streams stay for long, and there are thousands: of their headers only Connection is needed, which
- * evhttp looks at again at the end. */
-static void forget_headers(struct reply *r)
-{
-    struct evkeyvalq *in = evhttp_request_get_input_headers(r->req);
-    const char       *connection = evhttp_find_header(in, "Connection");
-    autofree char    *kept = connection ? strdup(connection) : NULL;
-
-    evhttp_clear_headers(evhttp_request_get_output_headers(r->req));
-    evhttp_clear_headers(in);
-    if (kept)
-        evhttp_add_header(in, "Connection", kept);
-}
-
-static bool is_writable(const struct reply *r)
-{
-    return r->req && !r->orphan && !r->condemned;
-}
+/* ---- streams ---- */
 
 static void write_to(struct reply *r, const void *data, size_t size)
 {
-    if (!is_writable(r))
-        return;
-    if (evbuffer_get_length(bufferevent_get_output(bufferevent_of(r))) > UNREAD_MAX) {
-        r->condemned = true;
-        later_ask(&r->all->sweep);
-        return;
-    }
-    evbuffer_add(r->all->scratch, data, size);
-    evhttp_send_reply_chunk(r->req, r->all->scratch);
+    struct buf *out = &r->all->scratch;
+
+    out->size = 0;
+    if (r->chunked)
+        buf_printf(out, "%zx\r\n", size);
+    add(r, data, size);
+    if (r->chunked)
+        buf_add(out, "\r\n", 2);
+    write_scratch(r);
 }
 
 static void on_event(void *owner, const void *data, size_t size)
@@ -246,27 +205,50 @@ static void on_event(void *owner, const void *data, size_t size)
 
 static void on_events_end(void *owner)
 {
-    struct reply *r = owner;
+    static const char last[] = "0\r\n\r\n";
+    struct reply     *r = owner;
 
-    r->events = NULL;
-    if (is_writable(r))
-        evhttp_send_reply_end(r->req);
+    if (r->chunked)
+        connection_write(r->c, last, strlen(last));
+    connection_answered(r->c);
+    reply_free(r);
 }
 
 static const struct sse_sink sink = {.write = on_event, .end = on_events_end};
 
+static void on_gone(void *arg)
+{
+    struct reply *r = arg;
+
+    sse_detach(r->events);
+    if (r->lost)
+        r->lost(r->owner);
+    reply_free(r);
+}
+
 void reply_stream(struct reply *r, struct sse *events, void (*lost)(void *owner), void *owner)
 {
-    r->streams = true;
     r->events = events;
     r->lost = lost;
     r->owner = owner;
+    r->chunked = !is_1_0(r);
+    if (!r->chunked)
+        connection_set_closes(r->c); /* that is the end of its stream */
+    r->next = r->all->streams;
+    r->at = &r->all->streams;
+    if (r->next)
+        r->next->at = &r->next;
+    r->all->streams = r;
     reply_header(r, "Content-Type", "text/event-stream");
     reply_header(r, "Cache-Control", "no-cache");
     reply_header(r, "X-Accel-Buffering", "no");
-    bufferevent_set_timeouts(bufferevent_of(r), NULL, &idle_time); /* it may be silent for days */
-    evhttp_send_reply_start(r->req, 200, NULL);
-    forget_headers(r);
+    if (r->chunked)
+        reply_header(r, "Transfer-Encoding", "chunked");
+    begin(r, 200);
+    buf_add(&r->all->scratch, "\r\n", 2);
+    write_scratch(r);
+    buf_done(&r->headers);
+    connection_watch(r->c, on_gone, r);
     sse_attach(events, &sink, r);
 }
 
@@ -274,7 +256,6 @@ void replies_heartbeat(struct replies *all)
 {
     static const char comment[] = ":\n\n";
 
-    for (struct reply *r = all->open; r; r = r->next)
-        if (r->events)
-            write_to(r, comment, strlen(comment));
+    for (struct reply *r = all->streams; r; r = r->next)
+        write_to(r, comment, strlen(comment));
 }

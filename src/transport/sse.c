@@ -133,6 +133,11 @@ void sse_end(struct sse *s)
     sse_drop(s);
 }
 
+bool sse_can_replay(const struct sse *s, uint64_t after)
+{
+    return after == s->last || (after < s->last && s->oldest && s->oldest->seq <= after + 1);
+}
+
 void sse_replay(struct sse *s, uint64_t after)
 {
     for (const struct sse_event *e = s->oldest; e; e = e->next)

@@ -43,7 +43,9 @@ void sse_drop(struct sse *s);   /* ends the sink, not the stream: the client is 
 void sse_prime(struct sse *s, unsigned retry_ms); /* an empty event, so that the client has an id */
 void sse_send(struct sse *s, const char *json);   /* one line */
 void sse_end(struct sse *s);
-void sse_replay(struct sse *s,
-                uint64_t    after); /* what is kept and newer, to the sink; its end too */
+/* Whether all that is newer is still kept (and the id was given out at all): only then may a client
+ * go on from there, or it would miss events without knowing. */
+bool sse_can_replay(const struct sse *s, uint64_t after);
+void sse_replay(struct sse *s, uint64_t after); /* what is newer, to the sink; its end too */
 
 int sse_parse_id(const char *text, unsigned *ret_stream, uint64_t *ret_seq); /* -1: none of ours */

@@ -49,11 +49,13 @@ struct stdio {
     bool                  skips;      /* the rest of a line that was too long */
     bool                  waits;      /* input was left lying: there is no room for answers */
     bool                  hung_up;    /* the client has closed our input */
-    bool                  input_over; /* and all of it was taken */
-    bool                  broken;     /* the client does not read, and will not */
+    bool                  input_over; /* and all of it was taken, or nobody wants it any more */
+    bool                  stopping;
+    bool                  overdue; /* the deadline of the stop has passed */
+    bool                  broken;  /* the client does not read, and will not */
     bool                  told;
     int                   in_fd; /* the stream's */
-    struct deadline       flush, watch;
+    struct deadline       flush, watch, stop_time;
     struct later          step;
     void (*ended)(void *owner);
     void *owner;
@@ -162,6 +164,8 @@ static void on_finish(void *owner, int status, json_t *message)
     request_free(r);
     if (t->waits)
         stream_offer(t->stream);
+    if (t->stopping)
+        later_ask(&t->step);
 }
 
 static void on_session_send(void *owner, json_t *message)
@@ -172,20 +176,25 @@ static void on_session_send(void *owner, json_t *message)
 static const struct mcp_exchange_ops exchange_ops = {.send = on_send, .finish = on_finish};
 static const struct mcp_session_ops  session_ops = {.send = on_session_send};
 
-static bool is_too_many(const struct stdio *t, const json_t *message)
+/* Why it cannot be taken now, or NULL. What ends a request (a cancellation, an answer) always can.
+ */
+static const char *objection(const struct stdio *t, const json_t *message)
 {
     bool   is_request = json_object_get(message, "id") && json_object_get(message, "method");
     size_t n = json_is_array(message) ? json_array_size(message) : is_request;
 
-    return n > 0 && t->open + n > OPEN_MAX;
+    if (n > 0 && t->stopping)
+        return "this server is about to stop";
+    if (n > 0 && t->open + n > OPEN_MAX)
+        return "too many requests are open: wait for one";
+    return NULL;
 }
 
-static void refuse(struct stdio *t, const json_t *message)
+static void refuse(struct stdio *t, const json_t *message, const char *why)
 {
     const json_t    *id = json_object_get(message, "id");
     bool             can_echo = json_is_string(id) || json_is_integer(id);
-    autojson json_t *answer = rpc_error(can_echo ? id : NULL, RPC_INTERNAL_ERROR,
-                                        "too many requests are open: wait for one", NULL);
+    autojson json_t *answer = rpc_error(can_echo ? id : NULL, RPC_INTERNAL_ERROR, why, NULL);
 
     write_message(t, answer);
 }
@@ -195,9 +204,10 @@ static void start(struct stdio *t, json_t *message)
     struct mcp_origin     from = {t->server, t->session, ""};
     struct stdio_request *r;
     struct mcp_exchange  *x;
+    const char           *why = objection(t, message);
 
-    if (is_too_many(t, message)) {
-        refuse(t, message);
+    if (why) {
+        refuse(t, message, why);
         return;
     }
     if (json_is_array(message)) {
@@ -243,8 +253,6 @@ static bool is_blocked(const struct stdio *t)
 
 static void take_line(struct stdio *t, const char *line, size_t size)
 {
-    struct err e = {0};
-
     while (size > 0 && (line[size - 1] == '\r' || line[size - 1] == ' '))
         size--;
     if (size == 0)
@@ -253,11 +261,11 @@ static void take_line(struct stdio *t, const char *line, size_t size)
         write_error(t, RPC_INVALID_REQUEST, too_long_text);
         return;
     }
-    autojson json_t *message = json_parse(line, size, &e);
+    autojson json_t *refusal = NULL, *message = rpc_read(line, size, &refusal);
     if (message)
         start(t, message);
     else
-        write_error(t, RPC_PARSE_ERROR, e.msg);
+        write_message(t, refusal);
 }
 
 /* The bytes that were consumed; all that can be, while there is room for answers. */
@@ -363,6 +371,14 @@ static void on_flush_time(void *owner)
     give_up(owner); /* what it did not read by now it never will */
 }
 
+static void on_stop_time(void *owner)
+{
+    struct stdio *t = owner;
+
+    t->overdue = true;
+    later_ask(&t->step);
+}
+
 static const struct stream_ops stream_ops = {
     .input = on_input, .left = on_left, .broken = on_broken};
 
@@ -372,6 +388,10 @@ static void step(void *owner)
 {
     struct stdio *t = owner;
 
+    if (t->stopping && (!t->requests || t->overdue) && !t->input_over) {
+        t->input_over = true;
+        deadline_set(&t->flush, FLUSH_MS);
+    }
     if (t->told || (!t->input_over && !t->broken))
         return;
     if (t->session)
@@ -398,12 +418,23 @@ struct stdio *stdio_start(struct mcp_server *s, struct event_base *base, int in_
     buf_init(&t->gathered, GATHER_MAX);
     deadline_init(&t->flush, base, on_flush_time, t);
     deadline_init(&t->watch, base, on_watch, t);
+    deadline_init(&t->stop_time, base, on_stop_time, t);
     later_init(&t->step, base, step, t);
     t->stream = stream_new(base, in_fd, out_fd, LINE_MAX_BYTES + 2, QUEUE_MAX, &stream_ops, t);
     return t;
 }
 
-void stdio_stop(struct stdio *t)
+void stdio_stop(struct stdio *t, int64_t deadline_ms)
+{
+    if (t->stopping)
+        return;
+    t->stopping = true;
+    mcp_server_stop(t->server);
+    deadline_set(&t->stop_time, deadline_ms);
+    later_ask(&t->step);
+}
+
+void stdio_free(struct stdio *t)
 {
     if (!t)
         return;
@@ -413,6 +444,7 @@ void stdio_stop(struct stdio *t)
     buf_done(&t->gathered);
     deadline_done(&t->flush);
     deadline_done(&t->watch);
+    deadline_done(&t->stop_time);
     later_done(&t->step);
     free(t);
 }

@@ -6,14 +6,21 @@
 #pragma once
 
 #include <event2/event.h>
+#include <stdint.h>
 
 #include "mcp/server.h"
 
 struct stdio;
 
 /* Takes the descriptors. `ended` is called once, from the top of the loop, when the input has ended
- * (open requests are cancelled, what is queued was written or had a second for it) or the output
- * broke; stdio_stop is still due, and may be called inside it. */
+ * or stdio_stop was called (open requests are cancelled, what is queued was written or had a second
+ * for it) or the output broke; stdio_free is still due, and may be called inside it. */
 struct stdio *stdio_start(struct mcp_server *s, struct event_base *base, int in_fd, int out_fd,
                           void (*ended)(void *owner), void *owner);
-void stdio_stop(struct stdio *t); /* cancels what runs, drops what is queued; not `ended` */
+
+/* New requests are refused; listen streams are ended; the other requests finish, or are cancelled
+ * after deadline_ms; what is queued is written. Then `ended`. A second call changes nothing. */
+void stdio_stop(struct stdio *t, int64_t deadline_ms);
+/* At once: cancels what runs, drops what is queued; not `ended`. Not inside a handler of the server
+ * (a tool, a resource, a prompt). */
+void stdio_free(struct stdio *t);

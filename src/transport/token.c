@@ -11,16 +11,19 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-enum { TOKENS_MAX = 10000, TOKENS_FILE_MAX = 4 << 20, NAME_MAX_LENGTH = 64 };
+enum { TOKENS_MAX = 10000, TOKENS_FILE_MAX = 4 << 20, TOKEN_MIN = 16 };
 
 struct token {
-    unsigned char digest[SHA256_DIGEST_LENGTH];
-    char          name[NAME_MAX_LENGTH + 1];
+    unsigned char     digest[SHA256_DIGEST_LENGTH];
+    const char       *name; /* in the text, while that is parsed */
+    unsigned          line;
+    struct principal *principal;
 };
 
 struct tokens {
-    struct token *rows;
-    size_t        n;
+    struct token     *rows;
+    size_t            n;
+    struct principal *principals;
 };
 
 static const char blanks[] = " \t\r";
@@ -30,17 +33,19 @@ static void digest_of(const char *token, unsigned char ret[SHA256_DIGEST_LENGTH]
     SHA256((const unsigned char *)token, strlen(token), ret);
 }
 
-const char *tokens_find(const struct tokens *t, const char *token)
+struct principal *tokens_find(const struct tokens *t, const char *token)
 {
-    unsigned char digest[SHA256_DIGEST_LENGTH];
-    const char   *name = NULL;
+    unsigned char     digest[SHA256_DIGEST_LENGTH];
+    struct principal *found = NULL;
 
     digest_of(token, digest);
     for (size_t i = 0; i < t->n; i++) /* to the end: the time must not tell where it matched */
         if (CRYPTO_memcmp(digest, t->rows[i].digest, sizeof digest) == 0)
-            name = t->rows[i].name;
-    return name;
+            found = t->rows[i].principal;
+    return found;
 }
+
+/* ---- parsing ---- */
 
 static int add(struct tokens *t, const char *name, const char *token, unsigned line, struct err *e)
 {
@@ -48,16 +53,21 @@ static int add(struct tokens *t, const char *name, const char *token, unsigned l
 
     if (t->n == TOKENS_MAX)
         return err_set(e, ERR_LIMIT, "more than %d tokens", TOKENS_MAX);
-    if (tokens_find(t, token))
-        return err_set(e, ERR_INVALID, "line %u: the token of %.64s is there already", line, name);
-    t->rows = realloc(t->rows, (t->n + 1) * sizeof *t->rows);
+    if (strlen(name) > PRINCIPAL_NAME_MAX)
+        return err_set(e, ERR_INVALID, "line %u: a name has at most %d bytes", line,
+                       PRINCIPAL_NAME_MAX);
+    if (strlen(token) < TOKEN_MIN)
+        return err_set(e, ERR_INVALID,
+                       "line %u: a token has at least %d bytes: make one with `openssl rand -hex "
+                       "32`",
+                       line, TOKEN_MIN);
+    if ((t->n & (t->n - 1)) == 0) /* 0, and the powers of two: then it is full */
+        t->rows = realloc(t->rows, (t->n ? 2 * t->n : 1) * sizeof *t->rows);
     if (!t->rows)
         abort();
     row = &t->rows[t->n++];
+    *row = (struct token){.name = name, .line = line};
     digest_of(token, row->digest);
-    if (str_copy(row->name, sizeof row->name, name) < 0)
-        return err_set(e, ERR_INVALID, "line %u: a name has at most %d bytes", line,
-                       NAME_MAX_LENGTH);
     return 0;
 }
 
@@ -69,9 +79,61 @@ static int parse_line(struct tokens *t, char *text, unsigned line, struct err *e
         return 0;
     token = strtok_r(NULL, blanks, &rest);
     more = strtok_r(NULL, blanks, &rest);
+    if (token && *token == '#')
+        return err_set(e, ERR_INVALID, "line %u: a token does not begin with #", line);
     if (!token || (more && *more != '#'))
         return err_set(e, ERR_INVALID, "line %u is not NAME TOKEN", line);
     return add(t, name, token, line, e);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct token *)a)->name, ((const struct token *)b)->name);
+}
+
+static int by_digest(const void *a, const void *b)
+{
+    const struct token *x = a, *y = b;
+    int                 order = memcmp(x->digest, y->digest, sizeof x->digest);
+
+    return order ? order : (x->line > y->line) - (x->line < y->line);
+}
+
+/* One principal for each name. */
+static void name_principals(struct tokens *t)
+{
+    struct principal *last = NULL;
+
+    t->principals = calloc(t->n, sizeof *t->principals);
+    if (!t->principals)
+        abort();
+    qsort(t->rows, t->n, sizeof *t->rows, by_name);
+    for (size_t i = 0; i < t->n; i++) {
+        struct token *row = &t->rows[i];
+        if (!last || strcmp(last->name, row->name) != 0) {
+            last = last ? last + 1 : t->principals;
+            str_copy(last->name, sizeof last->name, row->name);
+        }
+        row->principal = last;
+    }
+}
+
+static int check_unique(struct tokens *t, struct err *e)
+{
+    qsort(t->rows, t->n, sizeof *t->rows, by_digest);
+    for (size_t i = 1; i < t->n; i++)
+        if (memcmp(t->rows[i - 1].digest, t->rows[i].digest, SHA256_DIGEST_LENGTH) == 0)
+            return err_set(e, ERR_INVALID, "line %u: the token of %.64s is there already",
+                           t->rows[i].line, t->rows[i].principal->name);
+    return 0;
+}
+
+static int finish(struct tokens *t, struct err *e)
+{
+    if (t->n == 0)
+        return err_set(e, ERR_INVALID, "there is no token in it");
+    name_principals(t);
+    return check_unique(t, e);
 }
 
 struct tokens *tokens_parse(char *text, struct err *e)
@@ -86,8 +148,8 @@ struct tokens *tokens_parse(char *text, struct err *e)
         abort();
     while (r == 0 && (row = strsep(&rest, "\n")))
         r = parse_line(t, row, ++line, e);
-    if (r == 0 && t->n == 0)
-        r = err_set(e, ERR_INVALID, "there is no token in it");
+    if (r == 0)
+        r = finish(t, e);
     OPENSSL_cleanse(text, size);
     if (r == 0)
         return t;
@@ -129,6 +191,7 @@ void tokens_free(struct tokens *t)
     if (!t)
         return;
     free(t->rows);
+    free(t->principals);
     free(t);
 }
 

@@ -37,6 +37,11 @@ export function writeFiles(dir, files) {
   return dir;
 }
 
+/** For an ordinary user one wall is always missing, and each start says so: that line, and no other, is set aside. */
+export const isRoot = process.getuid() === 0;
+export const withoutNotice = (text) =>
+  isRoot ? text : text.replace(/^warn sandbox missing walls: uid-range \(only root [^()\n]*\)\n/m, '');
+
 /** Starts a program. `ended` is {status, signal, stdout, stderr}; over `seconds` it is killed, and the signal tells. */
 export function start(args, { program = jerboa, env, cwd, stdio = ['pipe', 'pipe', 'pipe'], input, seconds = 30, keep = true } = {}) {
   const child = spawn(program, args, { env: childEnv(env), cwd, stdio });
@@ -49,7 +54,7 @@ export function start(args, { program = jerboa, env, cwd, stdio = ['pipe', 'pipe
   child.text = (name) => Buffer.concat(out[name]).toString();
   child.ended = once(child, 'close').then(([status, signal]) => {
     clearTimeout(timer);
-    return { status, signal, bytes: Buffer.concat(out.stdout), stdout: child.text('stdout'), stderr: child.text('stderr') };
+    return { status, signal, bytes: Buffer.concat(out.stdout), stdout: child.text('stdout'), stderr: withoutNotice(child.text('stderr')) };
   });
   return child;
 }
@@ -117,12 +122,16 @@ export function processes(dir) {
   return found;
 }
 
-/** This process's cgroups in the v1 hierarchies that sandboxes use. */
+const writable = (dir) => { try { fs.accessSync(dir, fs.constants.W_OK); return true; } catch { return false; } };
+
+/** Where cgroups of sandboxes stand, in the v1 hierarchies that they use: this process's own, or those that root made over to this user. */
 function ownCgroups() {
   const own = read('/proc/self/cgroup').trim().split('\n').map((line) => line.split(':'));
   return read('/proc/self/mountinfo').split('\n').filter((line) => / - cgroup .*\b(memory|cpu|cpuacct|pids)\b/.test(line)).map((line) => {
-    const controllers = line.split(' ').at(-1).split(',');
-    return path.join(line.split(' ')[4], own.find(([, names]) => names.split(',').some((name) => controllers.includes(name)))?.[2] ?? '/');
+    const controllers = line.split(' ').at(-1).split(','), point = line.split(' ')[4];
+    const dir = path.join(point, own.find(([, names]) => names.split(',').some((name) => controllers.includes(name)))?.[2] ?? '/');
+    const users = path.join(point, 'jerboa', `${process.getuid()}`);
+    return !writable(dir) && writable(users) ? users : dir;
   });
 }
 
@@ -150,10 +159,12 @@ enterCgroups();
 
 /** Cgroups of sandboxes whose slot nobody holds: a jail removes them before it lets its lock go. */
 export function deadCgroups() {
-  const ids = identity('/run/jerboa/ids')?.split(':')[1];
+  const memory = ownCgroups().find((dir) => fs.existsSync(path.join(dir, 'memory.limit_in_bytes')));
+  const ids = identity(isRoot ? '/run/jerboa/ids' : path.join(`${memory}`, 'cgroup.procs'))?.split(':')[1];
   const held = new Set(read('/proc/locks').split('\n').map((line) => line.trim().split(/\s+/))
     .filter((f) => f[5]?.split(':')[2] === ids).map((f) => f[6]));
-  return ownCgroups().flatMap((dir) => list(dir).filter((name) => /^jerboa-\d+$/.test(name) && !held.has(name.slice(7)))
+  // Where we may not write, they are somebody else's.
+  return ownCgroups().filter(writable).flatMap((dir) => list(dir).filter((name) => /^jerboa-u?\d+$/.test(name) && !held.has(name.replace(/\D+/, '')))
     .map((name) => path.join(dir, name)));
 }
 

@@ -1,5 +1,6 @@
 // Peers that misbehave, and what must hold for the others meanwhile. Raw sockets and raw lines.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -10,8 +11,8 @@ import path from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  call, legacy, limit, messages, metadata, modern, openSession, post, program, request, startHttp, startStdio,
-  tasksExtension,
+  call, legacy, limit, messages, metadata, modern, openSession, post, program, request, startHttp, startHttpAfter,
+  startStdio, tasksExtension,
 } from './mcp.mjs';
 
 const MiB = 1 << 20;
@@ -67,6 +68,9 @@ function rawRequest(id, method, params, capabilities) {
   const body = JSON.stringify(r.body);
   return head('POST', { 'Content-Type': 'application/json', ...r.headers, 'Content-Length': Buffer.byteLength(body) }, body);
 }
+
+/** The whole answer to what is refused: ours, in JSON, and the last on its connection. */
+const refusal = (status) => new RegExp(`^HTTP/1.1 ${status} [^]*Content-Type: application/json\r\n[^]*\r\n\r\n\\{"jsonrpc":"2.0","error":\\{[^\n]*\\}\\}$`);
 
 const isServed = async (url) => assert.equal((await call(url, 'tools/call', { name: 'greet' })).status, 200);
 
@@ -175,7 +179,7 @@ describe('HTTP', { concurrency: 3, timeout: 120_000 }, () => {
     const before = await peak(pid);
     const announced = await connect(t, port);
     announced.write(head('POST', { 'Content-Type': 'application/json', 'Content-Length': 1 << 30 }));
-    assert.match(await receive(announced), /^HTTP\/1.1 413 /);
+    assert.match(await receive(announced), refusal(413));
     const chunked = await connect(t, port);
     const chunk = `100000\r\n${' '.repeat(MiB)}\r\n`;
     const refused = receive(chunked);
@@ -184,7 +188,7 @@ describe('HTTP', { concurrency: 3, timeout: 120_000 }, () => {
     for (; sent < 1024 && !chunked.destroyed; sent++)
       if (!chunked.write(chunk)) await drains(chunked, chunked.over);
     assert.ok(sent < 100, `${sent} MiB were taken`);
-    assert.doesNotMatch(await refused, / 200 /);
+    assert.match(await refused, refusal(413));
     await isServed(url);
     await assertFlat(pid, before, 40);
   });
@@ -197,9 +201,274 @@ describe('HTTP', { concurrency: 3, timeout: 120_000 }, () => {
     socket.write('POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n');
     for (let i = 0; i < 10_000 && !socket.destroyed; i++)
       if (!socket.write(`X-${i}: ${'y'.repeat(1000)}\r\n`)) await drains(socket, socket.over);
-    assert.doesNotMatch(await refused, / 200 /);
+    assert.match(await refused, refusal(431));
     await isServed(url);
     await assertFlat(pid, before);
+  });
+
+  test('heads that two readers could read differently', limit, async (t) => {
+    const { url, port } = await startHttp(t);
+    const body = JSON.stringify(request(1, 'tools/list').body);
+    const good = rawRequest(1, 'tools/list');
+    const length = `Content-Length: ${body.length}`;
+    const smuggled = ['Content-Length: +2', 'Content-Length: -2', 'Content-Length: 2,2', 'Content-Length: 2 2', 'Content-Length: 0x2',
+      'Content-Length:', `${length}\r\n${length}`, `${length}\r\nTransfer-Encoding: chunked`, `Transfer-Encoding: chunked\r\n${length}`,
+      `Content-Length : ${body.length}`, ` ${length}`, `X: y\r\n ${length}`, `X: y\r${length}`];
+    for (const line of smuggled) {
+      const socket = await connect(t, port);
+      const answer = receive(socket);
+      socket.write(good.replace(length, line) + good);
+      assert.match(await answer, refusal(400), line);
+      assert.equal(socket.received.match(/HTTP\/1.1 /g).length, 1, `${line}: and nothing after it`);
+    }
+    for (const [from, to, status] of [['Host:', 'Host :', 400], ['Host: 127.0.0.1\r\n', '', 400], ['HTTP/1.1', 'HTTP/2.0', 505], ['POST /mcp', '/mcp', 400],
+      ['POST', 'PO\x01T', 400], [length, 'Transfer-Encoding: gzip', 501], [`${length}\r\n\r\n`, 'Transfer-Encoding: chunked\r\n\r\nxyz\r\n', 400]]) {
+      const socket = await connect(t, port);
+      const answer = receive(socket);
+      socket.write(good.replace(from, to));
+      assert.match(await answer, refusal(status), to);
+    }
+    await isServed(url);
+  });
+
+  test('what HTTP/1.1 allows', limit, async (t) => {
+    const { port } = await startHttp(t);
+    const text = JSON.stringify(request(1, 'tools/call', { name: 'greet' }).body);
+    const headers = { 'Content-Type': 'application/json', ...request(1, 'tools/call', { name: 'greet' }).headers };
+    const ask = async (bytes, fits) => {
+      const socket = await connect(t, port);
+      const answer = receive(socket, fits);
+      for (const piece of [bytes].flat()) {
+        socket.write(piece);
+        await sleep(5);
+      }
+      return answer;
+    };
+    const sized = head('POST', { ...headers, 'Content-Length': text.length }, text);
+    const done = /"id":1,"result"/;
+    assert.match(await ask(sized, done), /^HTTP\/1.1 200 OK\r\n[^]*Date: [^]*Content-Length: /);
+    assert.match(await ask([...sized], done), done); // byte by byte
+    assert.match(await ask([sized.slice(0, 40), sized.slice(40, 150), sized.slice(150)], done), done);
+    assert.match(await ask(`\r\n\r\n${sized}`, done), done);
+    const chunked = `${head('POST', { ...headers, 'Transfer-Encoding': 'chunked' })}5;a=b\r\n${text.slice(0, 5)}\r\n${(text.length - 5).toString(16).toUpperCase()}\r\n${text.slice(5)}\r\n0\r\nTrailer: x\r\n\r\n`;
+    assert.match(await ask(chunked, done), done);
+    assert.match(await ask([...chunked], done), done);
+    const twice = await ask(chunked + sized.replace('"id":1', '"id":2') + chunked.replace('"id":1', '"id":3'), /"id":3,"result"/);
+    assert.deepEqual([...twice.matchAll(/"id":(\d),"result"/g)].map((m) => m[1]), ['1', '2', '3']);
+    const waits = head('POST', { ...headers, 'Content-Length': text.length, Expect: '100-continue' });
+    assert.match(await ask([waits, text], done), /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 200 OK/);
+    const closes = await ask(head('POST', { ...headers, 'Content-Length': text.length, Connection: 'close' }, text));
+    assert.match(closes, /Connection: close\r\n[^]*"id":1,"result"/);
+    const old = sized.replace('HTTP/1.1', 'HTTP/1.0');
+    assert.match(await ask(old), /Connection: close\r\n[^]*"id":1,"result"/);
+    assert.match(await ask(old.replace('Content-Type', 'Connection: keep-alive\r\nContent-Type'), done), /Connection: keep-alive\r\n/);
+    const listen = rawRequest(1, 'tools/call', { name: 'test_tool_with_progress', _meta: { progressToken: 1 } }).replace('HTTP/1.1', 'HTTP/1.0');
+    assert.match(await ask(listen), /event-stream[^]*\r\n\r\ndata: [^]*"progress":100[^]*"id":1,"result"[^\r]*\n\n$/);
+    assert.match(await ask('HEAD /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'), /^HTTP\/1.1 200 OK\r\n[^]*\r\n\r\n$/);
+    assert.match(await ask('GET http://localhost/healthz?x HTTP/1.1\r\nHost: localhost\r\n\r\n', /ok\n/), /200 OK/);
+    assert.match(await ask('GET http://evil.example.com/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n', /\}/), refusal(403));
+    assert.match(await ask(sized.replace('POST', 'PATCH'), /\}/), /^HTTP\/1.1 405 [^]*Allow: GET, POST, DELETE/);
+  });
+
+  test('a trickle is no request: head and body have a time in all', limit, async (t) => {
+    const { url, port, stop, log } = await startHttp(t, '--request-time', '1');
+    const whole = rawRequest(1, 'tools/list');
+    const body = whole.indexOf('\r\n\r\n') + 4;
+    const began = Date.now();
+    const answers = await Promise.all([[0, 1], [body - 2, 0], [body, 1]].map(async ([start, each]) => {
+      const socket = await connect(t, port);
+      const answer = receive(socket);
+      socket.write(whole.slice(0, start));
+      for (let at = start; at < whole.length && Date.now() - began < 5000 && !socket.destroyed; at += each) {
+        socket.write(each ? whole.slice(at, at + 1) : '');
+        await sleep(100);
+      }
+      return answer;
+    }));
+    for (const answer of answers) assert.match(answer, refusal(408));
+    assert.ok(Date.now() - began < 5000);
+    await isServed(url);
+    await stop();
+    assert.match(log(), /refused: 0 connections, 0 for their bytes, 3 for their time/);
+  });
+
+  test('strangers with large bodies: refused at the head', limit, async (t) => {
+    const { url, port, pid, alice } = await startWithTokens(t);
+    await call(url, 'tools/list', {}, alice);
+    const before = await peak(pid);
+    const chunk = Buffer.alloc(64 * 1024, ' ');
+    const answers = await Promise.all(Array.from({ length: 200 }, async () => {
+      const socket = await connect(t, port);
+      const answer = receive(socket);
+      socket.write(head('POST', { 'Content-Type': 'application/json', 'Content-Length': 8 * MiB }));
+      for (let sent = 0; sent < 8 * MiB && !socket.destroyed; sent += chunk.length)
+        if (!socket.write(chunk)) await drains(socket, socket.over);
+      return answer;
+    }));
+    for (const answer of answers) assert.match(answer, refusal(401));
+    assert.equal((await call(url, 'tools/list', {}, alice)).status, 200);
+    await assertFlat(pid, before, 16);
+  });
+
+  test('two hundred large bodies at once: bounded together', limit, async (t) => {
+    const { url, port, pid, stop, log } = await startHttp(t);
+    await isServed(url);
+    const before = await peak(pid);
+    const chunk = Buffer.alloc(256 * 1024, ' ');
+    const sockets = await Promise.all(Array.from({ length: 200 }, () => connect(t, port)));
+    const whole = await Promise.all(sockets.map(async (socket) => { // all but the last byte
+      receive(socket);
+      socket.write(head('POST', { 'Content-Type': 'application/json', 'Content-Length': 8 * MiB + 0 }));
+      for (let left = 8 * MiB - 1; left > 0 && !socket.destroyed && !socket.received; left -= chunk.length)
+        if (!socket.write(chunk.subarray(0, Math.min(left, chunk.length)))) await drains(socket, socket.over);
+      return !socket.received;
+    }));
+    await assertFlat(pid, before, 300);
+    await isServed(url);
+    const refused = sockets.filter((socket) => socket.received);
+    assert.ok(refused.length > 150, `${refused.length} were refused`);
+    for (const socket of refused) assert.match(socket.received, refusal(503));
+    assert.ok(whole.filter(Boolean).length > 10, 'some were taken');
+    for (const socket of sockets) socket.destroy();
+    await stop();
+    assert.match(log(), /refused: 0 connections, 1\d\d for their bytes/);
+  });
+
+  test('more connections than there may be', limit, async (t) => {
+    const { url, port, stop, log } = await startHttpAfter(t, 'ulimit -n 64');
+    const sockets = await Promise.all(Array.from({ length: 60 }, () => connect(t, port)));
+    const answers = sockets.map((socket) => receive(socket));
+    const crowded = (await Promise.all(answers.map((answer) => Promise.race([answer, sleep(500, '')])))).filter(Boolean);
+    assert.equal(crowded.length, 60 - 48);
+    for (const answer of crowded) assert.match(answer, /^HTTP\/1.1 503 /);
+    for (const socket of sockets) socket.destroy();
+    await isServed(url);
+    await stop();
+    assert.match(log(), /refused: 12 connections/);
+  });
+
+  test('one principal cannot take the sessions and requests of others', limit, async (t) => {
+    const { url, port, alice, bob } = await startWithTokens(t);
+    const initialize = { jsonrpc: '2.0', id: 0, method: 'initialize',
+      params: { protocolVersion: legacy, capabilities: {}, clientInfo: { name: 'test', version: '1' } } };
+    const statusOf = async (who) => {
+      const response = await post(url, initialize, who.headers);
+      await response.text();
+      return response.status;
+    };
+    for (let i = 0; i < 10; i++)
+      assert.deepEqual(new Set(await Promise.all(Array.from({ length: 100 }, () => statusOf(alice)))), new Set([200]));
+    assert.equal(await statusOf(alice), 429);
+    assert.equal(await statusOf(bob), 200);
+
+    const listen = (who) => rawRequest(1, 'subscriptions/listen', { notifications: { toolsListChanged: true } })
+      .replace('\r\n', `\r\nAuthorization: ${who.headers.Authorization}\r\n`);
+    const streams = await Promise.all(Array.from({ length: 1000 }, async () => {
+      const socket = await connect(t, port);
+      socket.write(listen(alice));
+      await receive(socket, /acknowledged/);
+      return socket;
+    }));
+    const more = await call(url, 'tools/list', {}, alice);
+    assert.equal(more.status, 429);
+    assert.equal(more.error.code, -32603);
+    assert.equal((await call(url, 'tools/list', {}, bob)).status, 200);
+    streams[0].destroy();
+    await sleep(100);
+    assert.equal((await call(url, 'tools/list', {}, alice)).status, 200);
+  });
+
+  test('nor the memory: open requests have a size together', limit, async (t) => {
+    const { url, alice, bob } = await startWithTokens(t);
+    const controller = new AbortController();
+    const slow = () => { // 7 MiB that are kept while it runs
+      const r = request(1, 'tools/call', { name: 'slow_compute', arguments: { seconds: 50 }, _meta: { 'example.com/x': 'x'.repeat(7 * MiB) } });
+      return post(url, r.body, { ...r.headers, ...alice.headers }, { signal: controller.signal });
+    };
+    const responses = await Promise.all(Array.from({ length: 12 }, slow)); // all held: one that is forgotten is closed
+    controller.abort();
+    assert.deepEqual(responses.map((response) => response.status).sort(), [...Array(9).fill(200), ...Array(3).fill(429)]);
+    assert.equal((await call(url, 'tools/list', {}, bob)).status, 200);
+    assert.equal((await call(url, 'tools/list', {}, alice)).status, 200);
+  });
+
+  test('what ended streams keep is bounded, and the oldest go first', limit, async (t) => {
+    const { url, pid } = await startHttp(t);
+    const session = await openSession(url);
+    const before = await peak(pid);
+    const large = async (id) => { // three events that repeat the token
+      const body = { jsonrpc: '2.0', id, method: 'tools/call',
+        params: { name: 'test_tool_with_progress', _meta: { progressToken: 'x'.repeat(300_000) } } };
+      return (await (await post(url, body, session)).text()).match(/^id: (.*)$/m)[1];
+    };
+    const ids = [];
+    for (let i = 0; i < 10; i++) ids.push(...await Promise.all([large(3 * i), large(3 * i + 1), large(3 * i + 2)]));
+    const resume = async (id) => {
+      const response = await fetch(url, { headers: { ...session, Accept: 'text/event-stream', 'Last-Event-ID': id } });
+      await response.text();
+      return response.status;
+    };
+    const kept = await Promise.all(ids.map(resume));
+    assert.equal(kept[0], 400);
+    assert.equal(kept.at(-1), 200);
+    const whole = kept.filter((status) => status === 200).length;
+    assert.ok(whole >= 2 && whole <= 4, `${whole} streams of 0.9 MiB are kept`);
+    await assertFlat(pid, before, 32);
+  });
+
+  test('events that were forgotten are not skipped in silence', limit, async (t) => {
+    const { url, port } = await startHttp(t);
+    const session = await openSession(url);
+    const socket = await connect(t, port);
+    const primed = receive(socket, /^id: /m);
+    socket.write(head('GET', { ...session, Accept: 'text/event-stream' }));
+    const id = (await primed).match(/^id: (.*)$/m)[1];
+    const change = () => call(url, 'tools/call', { name: 'test_trigger_tool_change' });
+    await change();
+    const first = (await receive(socket, /list_changed/)).match(/^id: (.*)\ndata: \{/m)[1];
+    socket.destroy();
+    await sleep(50);
+    for (let n = 0; n < 256; n++) await change();
+    const statusOf = async (last) => {
+      const controller = new AbortController();
+      const response = await fetch(url, { headers: { ...session, Accept: 'text/event-stream', 'Last-Event-ID': last }, signal: controller.signal });
+      controller.abort();
+      return response.status;
+    };
+    assert.equal(await statusOf(id), 400);
+    assert.equal(await statusOf(first), 200); // the 256 after it are there
+    await change();
+    assert.equal(await statusOf(first), 400);
+    assert.equal(await statusOf('0-100000'), 400); // never given
+  });
+
+  test('2024-11-05 is not for HTTP', limit, async (t) => {
+    const { url } = await startHttp(t);
+    const initialize = { jsonrpc: '2.0', id: 0, method: 'initialize',
+      params: { protocolVersion: '2024-11-05', capabilities: {}, clientInfo: { name: 'test', version: '1' } } };
+    const response = await post(url, initialize);
+    assert.equal((await messages(response))[0].result.protocolVersion, legacy);
+    const session = { 'Mcp-Session-Id': response.headers.get('mcp-session-id') };
+    const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+    assert.equal((await post(url, list, { ...session, 'Mcp-Protocol-Version': legacy })).status, 200);
+    const older = { ...session, 'Mcp-Protocol-Version': '2024-11-05' };
+    assert.equal((await post(url, list, older)).status, 400);
+    assert.equal((await fetch(url, { headers: { ...older, Accept: 'text/event-stream' } })).status, 400);
+    assert.equal((await fetch(url, { method: 'DELETE', headers: older })).status, 400);
+  });
+
+  test('a second signal ends the waiting', limit, async (t) => {
+    const { port, stop } = await startHttp(t);
+    const socket = await connect(t, port);
+    const began = receive(socket, /text\/event-stream/);
+    socket.write(rawRequest(1, 'tools/call', { name: 'slow_compute', arguments: { seconds: 50 } }));
+    await began;
+    const stopping = Date.now();
+    const stopped = stop();
+    await sleep(100);
+    stop();
+    await stopped;
+    assert.ok(Date.now() - stopping < 1000);
   });
 
   test('wrong Host or Origin', limit, async (t) => {
@@ -216,6 +485,18 @@ describe('HTTP', { concurrency: 3, timeout: 120_000 }, () => {
     const none = await connect(t, port);
     none.write(rawRequest(1, 'tools/list').replace('Host: 127.0.0.1\r\n', ''));
     assert.match(await receive(none, /\r\n\r\n/), /^HTTP\/1.1 (400|403) /);
+  });
+
+  test('an argument in two headers', limit, async (t) => {
+    const { port } = await startHttp(t);
+    const whole = rawRequest(1, 'tools/call', { name: 'test_x_mcp_header', arguments: { region: 'a' } });
+    for (const [more, status] of [['', 400], ['Mcp-Param-Region: a', 200], ['Mcp-Param-Region: b', 400],
+      ['Mcp-Param-Region: a\r\nmcp-param-region: b', 400], ['Mcp-Param-Region: a\r\nMcp-Param-Region: a', 400],
+      ['Mcp-Param-Region: a\r\nMcp-Param-Other: a', 200]]) {
+      const socket = await connect(t, port);
+      socket.write(whole.replace('Host: 127.0.0.1', `Host: 127.0.0.1${more && '\r\n'}${more}`));
+      assert.match(await receive(socket, /\r\n\r\n/), new RegExp(`^HTTP/1.1 ${status} `), more);
+    }
   });
 
   test('unknown sessions', limit, async (t) => {
@@ -300,11 +581,11 @@ describe('HTTP', { concurrency: 3, timeout: 120_000 }, () => {
     assert.equal((await call(url, 'tools/call', retry, { ...alice, capabilities })).result.content[0].text, 'state-ok');
   });
 
-  test('garbage for two seconds', limit, async (t) => {
+  test('garbage for ten seconds', limit, async (t) => {
     const { url, port, pid } = await startHttp(t);
     await isServed(url);
     const before = await peak(pid);
-    const end = Date.now() + 2000;
+    const end = Date.now() + 10_000;
     const beginnings = ['', 'POST ', 'POST /mcp HTTP/1.1\r\n', 'POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5000\r\n\r\n'];
     await Promise.all(beginnings.map(async (beginning) => {
       while (Date.now() < end) {
@@ -397,6 +678,10 @@ describe('HTTP', { concurrency: 3, timeout: 120_000 }, () => {
     };
     const texts = badTexts();
     for (const [name, text] of Object.entries(texts)) assert.deepEqual(await codeOf(text), [400, -32700], name);
+    for (const [name, [text, id]] of Object.entries(unfitTexts())) {
+      const [message] = await messages(await post(url, text, session));
+      assert.deepEqual([message.error.code, message.id], [-32600, id], name);
+    }
     for (const text of ['7', '"x"', 'null', '{}', '{"jsonrpc":"1.0","id":1,"method":"ping"}', '{"jsonrpc":"2.0","id":null,"method":"ping"}'])
       assert.deepEqual(await codeOf(text), [400, -32600], text);
     assert.deepEqual(await codeOf('[{"jsonrpc":"2.0","id":1,"method":"ping"}]'), [400, -32600]);
@@ -432,24 +717,33 @@ describe('HTTP', { concurrency: 3, timeout: 120_000 }, () => {
   });
 });
 
-/** What must not be parsed. */
+const ping1 = '{"jsonrpc":"2.0","id":1,"method":"ping"';
+
+/** What is not JSON. */
 function badTexts() {
-  const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"';
   return {
-    'duplicate keys': `${ping},"id":2}`,
-    'duplicate keys inside': `${ping},"params":{"a":{"b":1,"b":2}}}`,
-    'bad UTF-8': Buffer.concat([Buffer.from(`${ping},"params":{"a":"`), Buffer.from([0xc3, 0x28]), Buffer.from('"}}')]),
-    'overlong UTF-8': Buffer.concat([Buffer.from(`${ping},"params":{"a":"`), Buffer.from([0xc0, 0xaf]), Buffer.from('"}}')]),
-    'half a surrogate': `${ping},"params":{"a":"\\ud800"}}`,
+    'bad UTF-8': Buffer.concat([Buffer.from(`${ping1},"params":{"a":"`), Buffer.from([0xc3, 0x28]), Buffer.from('"}}')]),
+    'overlong UTF-8': Buffer.concat([Buffer.from(`${ping1},"params":{"a":"`), Buffer.from([0xc0, 0xaf]), Buffer.from('"}}')]),
+    'half a surrogate': `${ping1},"params":{"a":"\\ud800"}}`,
     'deep lists': '['.repeat(100_000),
     'deep objects': '{"a":'.repeat(100_000),
-    'deep and closed': `${ping},"params":{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`,
-    'a huge integer': `${ping.replace('1', '9'.repeat(40))}}`,
-    'a huge real': `${ping},"params":{"a":1e999}}`,
-    'a number of a million digits': `${ping},"params":{"a":${'9'.repeat(MiB)}}}`,
     'nothing': ' ',
-    'half': ping,
-    'two': `${ping}}${ping}}`,
+    'half': ping1,
+    'two': `${ping1}}${ping1}}`,
+  };
+}
+
+/** What is JSON, and is refused: text and the id of the answer. */
+function unfitTexts() {
+  return {
+    'duplicate ids': [`${ping1},"id":2}`, undefined],
+    'duplicate keys inside': [`${ping1},"params":{"a":{"b":1,"b":2}}}`, 1],
+    'deep and closed': [`${ping1},"params":{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`, 1],
+    'a huge id': [`${ping1.replace('1', '9'.repeat(40))}}`, undefined],
+    'a huge integer': [`${ping1},"params":{"a":${'9'.repeat(40)}}}`, 1],
+    'a huge real': [`${ping1},"params":{"a":1e999}}`, 1],
+    'a number of a million digits': [`${ping1},"params":{"a":${'9'.repeat(MiB)}}}`, 1],
+    'a NUL': [`{"method":"ping","params":{"a":"\\u0000"},"id":"x\\"","jsonrpc":"2.0"}`, 'x"'],
   };
 }
 
@@ -473,16 +767,70 @@ describe('stdio', { concurrency: 3, timeout: 120_000 }, () => {
     for (let id = 0; id < sent; id++) await server.next((m) => m.id === id);
   });
 
-  test('garbage for two seconds', limit, async (t) => {
+  test('garbage for ten seconds', limit, async (t) => {
     const server = startStdio(t);
     const before = await peak(server.pid);
-    for (const end = Date.now() + 2000; Date.now() < end;) {
+    for (const end = Date.now() + 10_000; Date.now() < end;) {
       if (!server.send(randomBytes(10_000))) await once(server.stdin, 'drain');
       await sleep(1);
     }
     server.send('\n');
     assert.deepEqual((await server.request(ping(1))).result, {});
     await assertFlat(server.pid, before);
+  });
+
+  const listen = { id: 'l', method: 'subscriptions/listen', params: { notifications: { toolsListChanged: true }, _meta: metadata() } };
+
+  test('SIGTERM ends listeners properly', limit, async (t) => {
+    const server = startStdio(t);
+    server.send(listen);
+    await server.next((m) => m.method === 'notifications/subscriptions/acknowledged');
+    server.kill('SIGTERM');
+    assert.equal((await server.next((m) => m.id === 'l')).result.resultType, 'complete');
+    assert.deepEqual(await server.exited, [0, null]);
+  });
+
+  test('SIGTERM waits for a call, a second one does not', limit, async (t) => {
+    const slow = (seconds) => ({ id: 1, method: 'tools/call', params: { name: 'slow_compute', arguments: { seconds }, _meta: metadata() } });
+    const patient = startStdio(t);
+    patient.send(slow(1));
+    assert.deepEqual((await patient.request({ ...listen, id: 2, method: 'server/discover' })).id, 2); // the call has begun
+    patient.kill('SIGTERM');
+    assert.match((await patient.next((m) => m.id === 1)).result.content[0].text, /done after 1 s/);
+    assert.deepEqual(await patient.exited, [0, null]);
+    const urgent = startStdio(t);
+    urgent.send(slow(50));
+    assert.deepEqual((await urgent.request({ ...listen, id: 2, method: 'server/discover' })).id, 2);
+    const stopping = Date.now();
+    urgent.kill('SIGTERM');
+    await sleep(100);
+    urgent.kill('SIGTERM');
+    await urgent.exited;
+    assert.ok(Date.now() - stopping < 1000);
+  });
+
+  test('both served: a signal stops both, and so does the end of input', limit, async (t) => {
+    for (const end of [(server) => server.kill('SIGTERM'), (server) => server.stdin.end()]) {
+      const server = startStdio(t, '--http', '127.0.0.1:0');
+      server.send(listen);
+      await server.next((m) => m.method === 'notifications/subscriptions/acknowledged');
+      const port = Number(server.log().match(/:(\d+)\/mcp/)[1]);
+      const socket = await connect(t, port);
+      const began = receive(socket, /acknowledged/);
+      socket.write(rawRequest(7, 'subscriptions/listen', { notifications: { toolsListChanged: true } }));
+      await began;
+      end(server);
+      assert.match(await receive(socket, /"id":7,"result"/), /"resultType":"complete"/);
+      assert.deepEqual(await server.exited, [0, null]);
+    }
+  });
+
+  test('closed descriptors at the start', limit, () => {
+    for (const closed of ['<&-', '>&-', '<&- >&-', '<&- >&- --http 127.0.0.1:0']) {
+      const { status, stderr } = spawnSync('/bin/sh', ['-c', `exec "$0" --stdio ${closed}`, program], { encoding: 'utf8', timeout: 10_000 });
+      assert.equal(status, 1, closed);
+      assert.equal(stderr, 'conformance-server: serving stdio needs an open standard input and output\n');
+    }
   });
 
   test('a line over 8 MiB, then a good one', limit, async (t) => {
@@ -500,13 +848,18 @@ describe('stdio', { concurrency: 3, timeout: 120_000 }, () => {
     await assertFlat(server.pid, before, 64);
   });
 
-  test('bad JSON, each refused without an id', limit, async (t) => {
+  test('bad JSON is refused without an id, JSON that we cannot hold with it', limit, async (t) => {
     const server = startStdio(t);
     for (const [name, text] of Object.entries(badTexts())) {
       if (name === 'nothing') continue; // an empty line is not even wrong
       server.send(Buffer.concat([Buffer.from(text), Buffer.from('\n')]));
       const answer = await server.next((m) => m.error);
       assert.deepEqual([answer.error.code, 'id' in answer], [-32700, false], name);
+    }
+    for (const [name, [text, id]] of Object.entries(unfitTexts())) {
+      server.send(Buffer.from(`${text}\n`));
+      const answer = await server.next((m) => m.error);
+      assert.deepEqual([answer.error.code, answer.id], [-32600, id], name);
     }
     assert.deepEqual((await server.request(ping(1))).result, {});
   });

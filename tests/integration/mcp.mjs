@@ -4,7 +4,6 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { registerHooks } from 'node:module';
 import path from 'node:path';
-import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 
 const top = path.resolve(import.meta.dirname, '../..');
@@ -40,8 +39,12 @@ export async function load(name) {
 }
 
 /** A server on HTTP that goes with the test, and must have ended well by then. */
-export async function startHttp(t, ...options) {
-  const child = spawn(program, ['--http', '127.0.0.1:0', ...options], { stdio: ['ignore', 'ignore', 'pipe'] });
+export const startHttp = (t, ...options) => startHttpAfter(t, ':', ...options);
+
+/** The same, after commands of a shell have set its limits. */
+export async function startHttpAfter(t, commands, ...options) {
+  const child = spawn('/bin/sh', ['-c', `${commands}; exec "$0" "$@"`, program, '--http', '127.0.0.1:0', ...options],
+    { stdio: ['ignore', 'ignore', 'pipe'] });
   const exited = once(child, 'exit');
   let log = '';
   child.stderr.setEncoding('utf8');
@@ -63,25 +66,29 @@ export async function startHttp(t, ...options) {
     assert.equal(status ?? signal, 0, log);
   });
   const url = await listening;
-  return { url, port: Number(new URL(url).port), pid: child.pid, stop };
+  return { url, port: Number(new URL(url).port), pid: child.pid, stop, log: () => log };
 }
 
 /** A server on stdio: `send` a message or a text, `next` the next message that fits. */
-export function startStdio(t) {
-  const child = spawn(program, ['--stdio'], { stdio: ['pipe', 'pipe', 'pipe'] });
+export function startStdio(t, ...options) {
+  const child = spawn(program, ['--stdio', ...options], { stdio: ['pipe', 'pipe', 'pipe'] });
   const exited = once(child, 'exit');
-  const lines = createInterface({ input: child.stdout });
   const seen = [];
   let log = '';
   let wake = () => {};
   child.stderr.setEncoding('utf8').on('data', (text) => { log += text; });
   child.stdin.on('error', () => {});
-  lines.on('line', (line) => {
-    seen.push(JSON.parse(line));
+  let rest = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => { // node:readline would split at U+2028 too
+    const lines = (rest + text).split('\n');
+    rest = lines.pop();
+    seen.push(...lines.map((line) => JSON.parse(line)));
     wake();
   });
   const server = {
     pid: child.pid,
+    kill: (signal) => child.kill(signal),
+    log: () => log,
     exited,
     stdin: child.stdin,
     stdout: child.stdout,

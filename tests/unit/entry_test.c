@@ -41,17 +41,47 @@ static void fill(struct entry *entry)
     assert_int_equal(symlinkat("/", entry->dir_fd, "root"), 0);
 }
 
+/* "bad" in it makes an entry a damaged one. */
+static int is_sound(int dir_fd, struct err *e)
+{
+    if (faccessat(dir_fd, "bad", F_OK, 0) == 0)
+        return err_set(e, ERR_INVALID, "bad");
+    return 0;
+}
+
 static void test_commit(void **state)
 {
     struct entry entry;
 
     (void)state;
-    assert_int_equal(entry_begin(parent_fd, "a", &entry, NULL), 0);
+    assert_int_equal(entry_begin(parent_fd, "a", is_sound, &entry, NULL), 0);
     fill(&entry);
     assert_int_equal(faccessat(parent_fd, "a", F_OK, 0), -1);
     assert_int_equal(entry_commit(&entry, NULL), 0);
     assert_int_equal(faccessat(parent_fd, "a/bin/node", F_OK, 0), 0);
-    assert_int_equal(entry_begin(parent_fd, "a", &entry, NULL), 1);
+    assert_int_equal(entry_begin(parent_fd, "a", is_sound, &entry, NULL), 1);
+    assert_int_equal(count_names(), 1);
+}
+
+static void test_damaged_is_replaced(void **state)
+{
+    struct entry entry;
+    struct err   e = {0};
+
+    (void)state;
+    assert_int_equal(entry_look(parent_fd, "a", is_sound, &e), 0);
+    assert_int_equal(mkdirat(parent_fd, "a", 0755), 0);
+    assert_int_equal(entry_look(parent_fd, "a", is_sound, &e), 1);
+    assert_int_equal(mkdirat(parent_fd, "a/bad", 0755), 0);
+    assert_int_equal(entry_look(parent_fd, "a", is_sound, &e), -1);
+    assert_string_equal(e.msg, "bad");
+    assert_int_equal(entry_begin(parent_fd, "a", is_sound, &entry, NULL), 0);
+    fill(&entry);
+    assert_int_equal(faccessat(parent_fd, "a/bad", F_OK, 0), 0); /* until the last moment */
+    assert_int_equal(entry_commit(&entry, NULL), 0);
+    assert_int_equal(faccessat(parent_fd, "a/bad", F_OK, 0), -1);
+    assert_int_equal(faccessat(parent_fd, "a/bin/node", F_OK, 0), 0);
+    assert_int_equal(entry_begin(parent_fd, "a", is_sound, &entry, NULL), 1);
     assert_int_equal(count_names(), 1);
 }
 
@@ -60,7 +90,7 @@ static void test_abort(void **state)
     struct entry entry;
 
     (void)state;
-    assert_int_equal(entry_begin(parent_fd, "a", &entry, NULL), 0);
+    assert_int_equal(entry_begin(parent_fd, "a", is_sound, &entry, NULL), 0);
     fill(&entry);
     entry_abort(&entry);
     assert_int_equal(count_names(), 0);
@@ -78,7 +108,7 @@ static pid_t hold(const char *name, int end_fd)
     pid = fork();
     if (pid == 0) {
         struct entry entry;
-        if (entry_begin(parent_fd, name, &entry, NULL) != 0)
+        if (entry_begin(parent_fd, name, is_sound, &entry, NULL) != 0)
             _exit(1);
         mkdirat(entry.dir_fd, "bin", 0755);
         if (write(ready[1], "", 1) != 1 || read(end_fd, &byte, 1) != 1)
@@ -104,7 +134,7 @@ static void test_killed_writer(void **state)
         waitpid(pid, NULL, 0);
     }
     assert_int_equal(count_names(), 2);
-    assert_int_equal(entry_begin(parent_fd, "a", &entry, NULL), 0);
+    assert_int_equal(entry_begin(parent_fd, "a", is_sound, &entry, NULL), 0);
     assert_int_equal(mkdirat(entry.dir_fd, "bin", 0755), 0); /* it was emptied */
     entry_sweep(parent_fd);                                  /* b goes, ours is held and stays */
     assert_int_equal(count_names(), 1);
@@ -125,7 +155,7 @@ static void test_second_waits(void **state)
     first = hold("a", end[0]);
     second = fork();
     if (second == 0)
-        _exit(entry_begin(parent_fd, "a", &entry, NULL) == 1 ? 0 : 1);
+        _exit(entry_begin(parent_fd, "a", is_sound, &entry, NULL) == 1 ? 0 : 1);
     assert_int_equal(write(end[1], "", 1), 1);
     assert_int_equal(waitpid(first, &status, 0), first);
     assert_int_equal(status, 0);
@@ -161,10 +191,8 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_commit),
-        TEST(test_abort),
-        TEST(test_killed_writer),
-        TEST(test_second_waits),
+        TEST(test_commit),        TEST(test_damaged_is_replaced), TEST(test_abort),
+        TEST(test_killed_writer), TEST(test_second_waits),
     };
 
     alarm(60); /* a lock that is never had must not hang the suite */

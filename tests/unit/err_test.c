@@ -87,12 +87,27 @@ static void null_drops_the_sentence(void **state)
     assert_int_equal(err_wrap(NULL, "x"), -1);
 }
 
+static void append_says_what_to_do(void **state)
+{
+    struct err e = {0};
+
+    (void)state;
+    errno = EROFS;
+    err_sys(&e, "/x");
+    err_append(&e, "mount it anew");
+    assert_string_equal(e.msg, "/x: Read-only file system: mount it anew");
+    assert_int_equal(e.sys, EROFS);
+    for (int i = 0; i < 50; i++)
+        err_append(&e, "and so on");
+    assert_int_equal(strlen(e.msg), ERR_MSG_MAX - 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(set_writes_kind_and_sentence), cmocka_unit_test(sys_tells_errno),
-        cmocka_unit_test(wrap_keeps_kind_and_errno),    cmocka_unit_test(long_sentences_are_cut),
-        cmocka_unit_test(null_drops_the_sentence),
+        cmocka_unit_test(wrap_keeps_kind_and_errno),    cmocka_unit_test(append_says_what_to_do),
+        cmocka_unit_test(long_sentences_are_cut),       cmocka_unit_test(null_drops_the_sentence),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

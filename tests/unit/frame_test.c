@@ -38,6 +38,7 @@ static const struct rule {
     {FRAME_GROUP_MAKE, "group-make", PEER_SERVER, 0, 0},
     {FRAME_GROUP_END, "group-end", PEER_SERVER, 0, 0},
     {FRAME_GROUP_ENDED, "group-ended", PEER_JAIL, 1, 64},
+    {FRAME_WALLS, "walls", PEER_JAIL, 2, 16384},
 };
 
 static const enum peer peers[] = {PEER_SERVER, PEER_INIT, PEER_JAIL};

@@ -14,7 +14,7 @@
 static int check(const char *promise, const char *data, size_t size, struct err *e)
 {
     struct integrity     promised;
-    struct integrity_sum sum;
+    struct integrity_sum sum = {0};
 
     TRY(integrity_parse(promise, &promised, e));
     integrity_begin(&sum);

@@ -45,7 +45,7 @@ static int pack_error(struct buf *b)
 
 static int pack_group_ended(struct buf *b)
 {
-    return message_pack_group_ended(b, &(struct message_group_ended){1, 2, UINT64_MAX, 4});
+    return message_pack_group_ended(b, &(struct message_group_ended){1, 2, UINT64_MAX, 4, true});
 }
 
 static int pack_number(struct buf *b)
@@ -123,6 +123,7 @@ static int check_group_ended(const struct frame *f, struct err *e)
     assert_int_equal(m.forks_refused, 2);
     assert_int_equal(m.peak_bytes, UINT64_MAX);
     assert_int_equal(m.cpu_us, 4);
+    assert_true(m.watched);
     return 0;
 }
 

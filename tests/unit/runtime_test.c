@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "fetch/manifest.h"
 #include "store/host.h"
 #include "store/runtime.h"
 #include "store/store.h"
@@ -39,6 +40,42 @@ static void test_store_path(void **state)
     setenv("JERBOA_HOME", "relative", 1);
     assert_int_equal(store_path("runtimes", path, &e), -1);
     assert_int_equal(e.kind, ERR_INVALID);
+}
+
+/* One file and its seal. */
+static void make_runtime(int parent_fd, const char *name)
+{
+    static const char *const front[] = {"node", NULL};
+    autofd int               dir = -1;
+
+    assert_int_equal(mkdirat(parent_fd, name, 0755), 0);
+    dir = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(file_write_text(dir, "node", "x", NULL), 0);
+    assert_int_equal(manifest_seal(dir, front, NULL), 0);
+}
+
+static void test_damaged_is_not_found(void **state)
+{
+    static const char name[] = "node-24.9.0-" RUNTIME_ARCH;
+    autofd int        dir = store_ensure("runtimes", NULL);
+    struct runtime    runtime;
+    struct err        e = {0};
+    char              path[128];
+
+    (void)state;
+    make_runtime(dir, name);
+    assert_int_equal(runtime_find("24", &runtime, NULL), 0);
+    snprintf(path, sizeof path, "%s/node", name);
+    assert_int_equal(file_write_text(dir, path, "xx", NULL), 0);
+    assert_int_equal(runtime_find("24", &runtime, &e), -1);
+    assert_int_equal(e.kind, ERR_NOT_FOUND);
+    assert_string_equal(e.msg,
+                        "node-24.9.0-" RUNTIME_ARCH " in the store is damaged (node has changed)");
+    assert_int_equal(runtime_newest("24", &runtime, NULL), 0);
+    assert_int_equal(unlinkat(dir, path, 0), 0);
+    assert_int_equal(runtime_find("24", &runtime, &e), -1);
+    assert_string_equal(e.msg,
+                        "node-24.9.0-" RUNTIME_ARCH " in the store is damaged (node is missing)");
 }
 
 static void test_find(void **state)
@@ -70,7 +107,7 @@ static void test_find(void **state)
     (void)state;
     assert_true(dir >= 0);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        assert_int_equal(mkdirat(dir, names[i], 0755), 0);
+        make_runtime(dir, names[i]);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct runtime runtime;
         struct err     e = {0};
@@ -170,7 +207,8 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_store_path), TEST(test_find),    TEST(test_find_in_no_store),
+        TEST(test_store_path), TEST(test_damaged_is_not_found),
+        TEST(test_find),       TEST(test_find_in_no_store),
         TEST(test_host),       TEST(test_no_host),
     };
 

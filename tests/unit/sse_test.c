@@ -157,6 +157,29 @@ static void forgets_the_oldest(void **state)
     wire_free(w);
 }
 
+/* What is gone is not skipped in silence. */
+static void knows_what_it_forgot(void **state)
+{
+    struct sse s;
+
+    (void)state;
+    sse_init(&s, 1, true);
+    assert_true(sse_can_replay(&s, 0));  /* nothing came yet */
+    assert_false(sse_can_replay(&s, 1)); /* that id was never given */
+    for (int i = 0; i < SSE_EVENTS_MAX; i++)
+        sse_send(&s, "x");
+    assert_true(sse_can_replay(&s, 0));
+    sse_send(&s, "x"); /* the first one goes */
+    assert_false(sse_can_replay(&s, 0));
+    assert_true(sse_can_replay(&s, 1));
+    assert_true(sse_can_replay(&s, SSE_EVENTS_MAX + 1));
+    assert_false(sse_can_replay(&s, SSE_EVENTS_MAX + 2));
+    sse_end(&s);
+    assert_false(sse_can_replay(&s, 0));
+    assert_true(sse_can_replay(&s, 5));
+    sse_done(&s);
+}
+
 static void bounds_its_bytes_but_keeps_the_newest(void **state)
 {
     struct sse s;
@@ -212,6 +235,7 @@ int main(void)
         cmocka_unit_test(comes_back_after_its_end),
         cmocka_unit_test(one_sink_at_a_time),
         cmocka_unit_test(forgets_the_oldest),
+        cmocka_unit_test(knows_what_it_forgot),
         cmocka_unit_test(bounds_its_bytes_but_keeps_the_newest),
         cmocka_unit_test(ids),
     };

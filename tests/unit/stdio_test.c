@@ -97,7 +97,7 @@ static int tear_down(void **state)
 {
     struct peer *p = *state;
 
-    stdio_stop(p->stdio);
+    stdio_free(p->stdio);
     mcp_server_free(p->server);
     event_base_free(p->base);
     fd_close(&p->to_fd);
@@ -225,11 +225,11 @@ static void bad_lines(void **state)
 {
     struct peer *p = *state;
 
-    say(p, "{\n[\n\"\xff\"\n" PING(1) " x\n{\"a\":1,\"a\":2}\n");
-    for (int i = 0; i < 5; i++)
+    say(p, "{\n[\n\"\xff\"\n" PING(1) " x\n");
+    for (int i = 0; i < 4; i++)
         assert_error(p, -32700);
-    say(p, "{}\n1\nnull\n");
-    for (int i = 0; i < 3; i++)
+    say(p, "{\"a\":1,\"a\":2}\n{}\n1\nnull\n");
+    for (int i = 0; i < 4; i++)
         assert_error(p, -32600);
     assert_int_equal(push(p, "\0\0\n", 3), 3);
     assert_error(p, -32700);
@@ -416,16 +416,86 @@ static void broken_output(void **state)
     assert_int_equal(p->cancelled, 1);
 }
 
-static void stop_in_the_middle(void **state)
+static void free_in_the_middle(void **state)
 {
     struct peer *p = *state;
 
     initialize(p, "2025-03-26");
     say(p, CALL(1, "hang") "\n[" CALL(2, "hang") "]\n");
-    stdio_stop(p->stdio);
+    stdio_free(p->stdio);
     p->stdio = NULL;
     assert_int_equal(p->cancelled, 2);
     assert_false(p->ended);
+}
+
+#define LISTEN                                                                                     \
+    "{\"jsonrpc\":\"2.0\",\"id\":\"l\",\"method\":\"subscriptions/listen\",\"params\":{"           \
+    "\"notifications\":{\"toolsListChanged\":true},\"_meta\":{"                                    \
+    "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","                                  \
+    "\"io.modelcontextprotocol/clientCapabilities\":{}}}}\n"
+
+/* The answer to a request, whatever came before it. */
+static json_t *hear_answer(struct peer *p, const char *id)
+{
+    for (;;) {
+        json_t     *got = hear(p);
+        const char *of = json_string_value(json_object_get(got, "id"));
+        if (!got || (of && strcmp(of, id) == 0))
+            return got;
+        json_decref(got);
+    }
+}
+
+static void stop_lets_requests_finish(void **state)
+{
+    struct peer *p = *state;
+    json_t      *got;
+
+    initialize(p, "2025-11-25");
+    say(p, CALL("c", "hang") "\n" LISTEN);
+    stdio_stop(p->stdio, 60000);
+    got = hear_answer(p, "l");
+    assert_non_null(json_object_get(got, "result"));
+    json_decref(got);
+    say(p, PING("late") "\n");
+    got = hear_answer(p, "late");
+    assert_non_null(json_object_get(got, "error"));
+    json_decref(got);
+    assert_false(p->ended);
+    stdio_stop(p->stdio, 0); /* the first one counts */
+    turn(p);
+    assert_false(p->ended);
+    mcp_call_done(p->hanging);
+    wait_for_end(p);
+    assert_int_equal(p->cancelled, 0);
+    got = hear_answer(p, "c");
+    assert_non_null(json_object_get(got, "result"));
+    json_decref(got);
+}
+
+static void stop_has_a_deadline(void **state)
+{
+    struct peer *p = *state;
+
+    initialize(p, "2025-11-25");
+    say(p, CALL(1, "hang") "\n");
+    stdio_stop(p->stdio, 100);
+    wait_for_end(p);
+    assert_int_equal(p->cancelled, 1);
+    assert_silent(p);
+}
+
+static void stop_while_the_client_does_not_read(void **state)
+{
+    struct peer *p = *state;
+    size_t       sent;
+
+    initialize(p, "2025-11-25");
+    do
+        sent = push(p, PING(1) "\n", sizeof PING(1));
+    while (sent == sizeof PING(1));
+    stdio_stop(p->stdio, 100);
+    wait_for_end(p); /* after a second, not never */
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -443,7 +513,10 @@ int main(void)
         CASE(end_of_input),
         CASE(end_of_input_while_the_client_does_not_read),
         CASE(broken_output),
-        CASE(stop_in_the_middle),
+        CASE(free_in_the_middle),
+        CASE(stop_lets_requests_finish),
+        CASE(stop_has_a_deadline),
+        CASE(stop_while_the_client_does_not_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,12 +106,35 @@ static void verdicts_have_names(void **state)
         assert_string_equal(verdict_name((enum verdict)i), names[i]);
 }
 
+static void a_limit_has_its_source(void **state)
+{
+    static const struct {
+        struct verdict_facts facts;
+        const char          *source;
+    } sources[] = {
+        {{.code = -1, .signal = SIGKILL, .oom_kills = 1}, "cgroup"},
+        {{.code = -1, .signal = SIGKILL, .oom_kills = 1, .watched = true}, "watch"},
+        {{.code = -1, .signal = SIGABRT, .heap_exhausted = true}, "v8"},
+        {{.code = -1, .signal = SIGABRT, .heap_exhausted = true, .watched = true}, "v8"},
+        {{.code = 1, .forks_refused = 1}, "cgroup"},
+        {{.code = 1, .disk_full = true}, "tmpfs"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N(sources); i++)
+        assert_string_equal(verdict_source(verdict_of(&sources[i].facts), &sources[i].facts),
+                            sources[i].source);
+    assert_null(verdict_source(VERDICT_OK, &(struct verdict_facts){.oom_kills = 1}));
+    assert_null(verdict_source(VERDICT_TIMEOUT, &(struct verdict_facts){.watched = true}));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(facts_become_verdicts),
         cmocka_unit_test(the_first_that_applies_wins),
         cmocka_unit_test(verdicts_have_names),
+        cmocka_unit_test(a_limit_has_its_source),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,117 @@
+#include "cli/probe.h"
+
+#include <event2/event.h>
+#include <signal.h>
+
+#include "loop/later.h"
+#include "sandbox/sandbox.h"
+
+enum { TEXT_MAX = 1 << 16, TIMEOUT_MS = 10000 };
+
+struct session {
+    struct event_base *base;
+    struct sandbox    *sandbox;
+    struct run        *run;
+    struct probe      *probe;
+    struct later       later;
+    struct err         lost; /* why the sandbox ended by itself */
+    bool               run_done, sandbox_done;
+};
+
+static void on_output(void *owner, uint8_t stream, const uint8_t *bytes, size_t size)
+{
+    struct session *s = owner;
+    struct buf     *text = &s->probe->text;
+    size_t          room = TEXT_MAX - 1 - text->size;
+
+    if (stream == STREAM_OUT)
+        buf_add(text, bytes, size < room ? size : room);
+    process_consumed(run_process(s->run), stream, size);
+}
+
+static void on_stdin_room(void *owner)
+{
+    (void)owner;
+}
+
+static void on_run_done(void *owner, const struct run_result *r)
+{
+    struct session *s = owner;
+
+    s->run_done = true;
+    s->probe->result = *r;
+    if (!s->sandbox_done)
+        sandbox_stop(s->sandbox);
+    later_ask(&s->later);
+}
+
+static void on_sandbox_done(void *owner, const struct err *e)
+{
+    struct session *s = owner;
+
+    s->sandbox_done = true;
+    s->lost = *e;
+    later_ask(&s->later);
+}
+
+static void on_walls(void *owner, const json_t *list)
+{
+    struct session *s = owner;
+
+    s->probe->walls = json_incref((json_t *)list);
+}
+
+static void step(void *owner)
+{
+    struct session *s = owner;
+
+    if (s->run_done && s->sandbox_done)
+        event_base_loopbreak(s->base);
+}
+
+static const struct run_ops     run_ops = {on_output, on_stdin_room, on_run_done};
+static const struct sandbox_ops sandbox_ops = {on_sandbox_done, on_walls};
+
+static int run(struct session *s, const json_t *plan, const struct run_spec *spec, struct err *e)
+{
+    s->sandbox = sandbox_start(s->base, plan, NULL, &sandbox_ops, s, e);
+    if (!s->sandbox)
+        return -1;
+    s->run = run_start(s->sandbox, spec, &run_ops, s);
+    event_base_dispatch(s->base);
+    if (s->lost.kind || s->probe->result.err.kind) {
+        *e = s->lost.kind ? s->lost : s->probe->result.err;
+        return -1;
+    }
+    return 0;
+}
+
+int probe_run(const struct native_spec *spec, const char *const *argv, struct probe *ret,
+              struct err *e)
+{
+    autojson json_t *plan = native_plan(spec, e);
+    struct session   s = {.probe = ret, .base = event_base_new()};
+    struct run_spec  what = {.argv = (const char **)argv,
+                             .env = (const char **)native_environment(),
+                             .cwd = "/",
+                             .timeout_ms = TIMEOUT_MS};
+    int              r = -1;
+
+    *ret = (struct probe){0};
+    buf_init(&ret->text, TEXT_MAX);
+    signal(SIGPIPE, SIG_IGN);
+    if (plan && s.base) {
+        later_init(&s.later, s.base, step, &s);
+        r = run(&s, plan, &what, e);
+        later_done(&s.later);
+    }
+    if (s.base)
+        event_base_free(s.base);
+    return r;
+}
+
+void probe_done(struct probe *p)
+{
+    buf_done(&p->text);
+    json_decref(p->walls);
+}

@@ -1,0 +1,53 @@
+#include "fetch/package.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "fetch/download.h"
+#include "npm/registry.h"
+#include "store/store.h"
+
+static int fetch(struct registry *r, const char *name, const char *range, char ret_path[PATH_MAX],
+                 struct err *e)
+{
+    struct release release;
+
+    download_sweep();
+    TRY(registry_resolve(r, name, &(struct release_want){.range = range, .use_tags = true},
+                         &release, e));
+    return download_keep(r, name, &release, ret_path, e);
+}
+
+int package_fetch(const char *name, const char *range, char ret_path[PATH_MAX], struct err *e)
+{
+    struct npm_config *config = npm_config_load(NPM_CONFIG_PROJECT, e);
+    struct registry   *r;
+    int                done;
+
+    if (!config)
+        return -1;
+    if (*npm_config_note(config))
+        dprintf(2, "jerboa: %s\n", npm_config_note(config));
+    r = registry_new(config);
+    done = fetch(r, name, range, ret_path, e);
+    registry_free(r);
+    npm_config_free(config);
+    return done < 0 ? store_explain(e) : 0;
+}
+
+int package_config(const char *key, char ret[PATH_MAX], struct err *e)
+{
+    struct npm_config *config;
+    const char        *value;
+
+    if (*key == '_' || strstr(key, ":_") || str_starts(key, "//"))
+        return err_set(e, ERR_INVALID, "credentials are not shown");
+    config = npm_config_load(NPM_CONFIG_PROJECT, e);
+    if (!config)
+        return -1;
+    value = npm_config_get(config, key);
+    snprintf(ret, PATH_MAX, "%s", value ? value : "null");
+    npm_config_free(config);
+    return 0;
+}

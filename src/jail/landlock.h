@@ -1,0 +1,13 @@
+/* landlock - a second lock on the file system, by a module of the kernel that knows nothing of
+ * mounts or ids: what the plan makes writable can be written, everything else read and executed;
+ * and abstract unix sockets of others cannot be reached, not even with the host's network. */
+#pragma once
+
+#include "base/err.h"
+#include "jail/plan.h"
+
+/* The version of Landlock here; -1 when there is none that serves. */
+int landlock_version(struct err *e);
+
+/* For this process and all that come from it, for good. Paths are looked up in the new root. */
+int landlock_restrict(int version, const struct plan *plan, struct err *e);

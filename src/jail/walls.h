@@ -1,0 +1,59 @@
+/* walls - the walls around a sandbox: one table of their names, and which of them stand.
+ *
+ * Walls that keep code in are never optional: a step that cannot build one stops the making, and
+ * walls_explain puts the fix behind the reason. Walls that bound it may be missing: the jail notes
+ * which, why and what to do (walls_miss), tells the server before anything runs (the WALLS frame),
+ * and goes on, or with `strict` in the plan refuses. Whoever wants the list (`jerboa run`'s one
+ * line, `walls.missing` in results, the doctor) reads that frame; nobody keeps a second table. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/json.h"
+
+enum wall {
+    WALL_NONE, /* a step that builds none */
+
+    /* keep code in */
+    WALL_USER,
+    WALL_MOUNT,
+    WALL_PID,
+    WALL_NETWORK,
+    WALL_IPC,
+    WALL_UTS,
+    WALL_CGROUP_NAMESPACE,
+    WALL_ROOT,
+    WALL_CAPABILITIES,
+    WALL_NO_NEW_PRIVILEGES,
+    WALL_SECCOMP,
+
+    /* bound it */
+    WALL_LIMITS,
+    WALL_UID_RANGE,
+    WALL_LANDLOCK,
+
+    WALLS,
+};
+
+struct walls {
+    struct wall_gap {
+        bool missing;
+        char why[ERR_MSG_MAX];
+        char fix[ERR_MSG_MAX]; /* "": none is known */
+    } gaps[WALLS];
+};
+
+const char *walls_name(enum wall wall); /* as results have it: "landlock" */
+
+/* A wall that bounds is not there, because of `why`. */
+void walls_miss(struct walls *w, enum wall wall, const struct err *why);
+
+/* A list of {name, what, keeps, on, why, fix}; the last two only where it is off. */
+json_t *walls_json(const struct walls *w);
+
+/* -1 and a sentence when one is missing: for `strict`. */
+int walls_check(const struct walls *w, struct err *e);
+
+/* Puts what to do behind the reason why a wall could not be built, where that is known. */
+void walls_explain(enum wall wall, struct err *e);

@@ -1,0 +1,275 @@
+/* Theory of operation. The sandbox's own /proc, reached through /proc/INIT/root, lists exactly its
+ * processes. A look adds up what their `status` says: cheap, and never too little; but pages that a
+ * fork shares are counted twice. So when the sum is over the limit, it is checked by
+ * `smaps_rollup`, which shares them out, and by kcmp, for a child between vfork and exec is its
+ * parent once more.
+ *
+ * The check, and any killing, is done by a process of ours inside the pid namespace, where one
+ * kill(-1) takes everybody but init at once, however fast they fork. It is not dumpable, so nobody
+ * there can reach into it; but with the same uid they can kill or stop it. Then it is tried again,
+ * and after a few times init is killed, which nobody can prevent. */
+#include "jail/watch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+enum {
+    BYTES_PER_MS = 10 << 20, /* nobody fills memory faster than that, on two processors */
+    PAUSE_MIN_MS = 1,
+    PAUSE_MAX_MS = 20,
+    HELPER_MS = 2000,
+    FAILURES_MAX = 5,
+    STATUS_MAX = 1 << 14,
+};
+
+void watch_init(struct watch *w, pid_t init, int init_fd, int up_fd, int64_t limit_bytes)
+{
+    *w = (struct watch){.init = init,
+                        .init_fd = init_fd,
+                        .up_fd = up_fd,
+                        .proc_fd = -1,
+                        .disk_fd = -1,
+                        .limit_bytes = limit_bytes};
+}
+
+void watch_done(struct watch *w)
+{
+    fd_close(&w->proc_fd);
+    fd_close(&w->disk_fd);
+}
+
+/* ---- counting ---- */
+
+/* The number behind `word` in a text of lines; 0 when there is none. */
+static uint64_t number(const char *text, const char *word)
+{
+    for (const char *p = text; (p = strstr(p, word)); p++)
+        if (p == text || p[-1] == '\n')
+            return strtoull(p + strlen(word), NULL, 10);
+    return 0;
+}
+
+/* One small file of a process, without allocation; "" when it is gone. */
+static const char *read_file(int proc_fd, int pid, const char *name)
+{
+    static char text[STATUS_MAX];
+    char        path[64];
+    ssize_t     n;
+    autofd int  fd = -1;
+
+    snprintf(path, sizeof path, "%d/%s", pid, name);
+    fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    text[n < 0 ? 0 : n] = '\0';
+    return text;
+}
+
+static bool has_memory(int proc_fd, int pid)
+{
+    return strstr(read_file(proc_fd, pid, "status"), "\nRssAnon:") != NULL;
+}
+
+/* A process whose first thread has ended shows no memory, and has it: then any other thread tells,
+ * by its own number. */
+static int find_teller(int proc_fd, int pid)
+{
+    char           path[32];
+    int            fd, teller = 0;
+    DIR           *dir;
+    struct dirent *d;
+
+    if (has_memory(proc_fd, pid))
+        return pid;
+    snprintf(path, sizeof path, "%d/task", pid);
+    fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    dir = fd < 0 ? NULL : fdopendir(fd);
+    while (dir && !teller && (d = readdir(dir)))
+        if (atoi(d->d_name) > 1 && has_memory(proc_fd, atoi(d->d_name)))
+            teller = atoi(d->d_name);
+    if (dir)
+        closedir(dir);
+    return teller;
+}
+
+static uint64_t status_bytes(int proc_fd, int pid)
+{
+    const char *status = read_file(proc_fd, pid, "status");
+
+    return (number(status, "RssAnon:") + number(status, "RssShmem:")) << 10;
+}
+
+/* What is its own: shared pages count by their share, and the memory of a parent only once. */
+static uint64_t exact_bytes(int proc_fd, int pid)
+{
+    int         parent = (int)number(read_file(proc_fd, pid, "status"), "PPid:");
+    const char *rollup;
+
+    if (parent > 1 && syscall(SYS_kcmp, pid, parent, KCMP_VM, 0, 0) == 0)
+        return 0;
+    rollup = read_file(proc_fd, pid, "smaps_rollup");
+    if (!*rollup)
+        return status_bytes(proc_fd, pid);
+    return (number(rollup, "Pss_Anon:") + number(rollup, "Pss_Shmem:")) << 10;
+}
+
+static uint64_t disk_bytes(int disk_fd)
+{
+    struct statfs s;
+
+    if (fstatfs(disk_fd, &s) < 0)
+        return 0;
+    return (uint64_t)(s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize;
+}
+
+/* All processes but init and the one that counts, and what the writable places hold. */
+static uint64_t count_bytes(const struct watch *w, uint64_t (*bytes_of)(int proc_fd, int pid))
+{
+    uint64_t       sum = disk_bytes(w->disk_fd);
+    int            fd = openat(w->proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR           *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *d;
+
+    if (!dir)
+        return 0;
+    while ((d = readdir(dir))) {
+        int pid = atoi(d->d_name), teller;
+        if (pid <= 1 || pid == getpid())
+            continue;
+        teller = find_teller(w->proc_fd, pid);
+        if (teller > 0)
+            sum += bytes_of(w->proc_fd, teller);
+    }
+    closedir(dir);
+    return sum;
+}
+
+/* ---- inside ---- */
+
+enum outcome { UNDER = 0, KILLED = 3, FAILED = 4 };
+
+static enum outcome kill_all(const struct watch *w)
+{
+    (void)w;
+    return kill(-1, SIGKILL) == 0 || errno == ESRCH ? KILLED : FAILED;
+}
+
+static enum outcome judge(const struct watch *w)
+{
+    return count_bytes(w, exact_bytes) > (uint64_t)w->limit_bytes ? kill_all(w) : UNDER;
+}
+
+static enum outcome exit_of(pid_t pid)
+{
+    int status;
+
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return FAILED;
+    return WIFEXITED(status) ? (enum outcome)WEXITSTATUS(status) : FAILED;
+}
+
+/* Enters the namespaces; who is in the pid namespace is its child. */
+static enum outcome enter_and(enum outcome (*deed)(const struct watch *w), const struct watch *w)
+{
+    pid_t pid;
+
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
+        setns(w->init_fd, CLONE_NEWUSER | CLONE_NEWPID) < 0)
+        return FAILED;
+    pid = fork();
+    if (pid < 0)
+        return FAILED;
+    if (pid == 0)
+        _exit(deed(w));
+    return exit_of(pid);
+}
+
+static enum outcome inside(enum outcome (*deed)(const struct watch *w), const struct watch *w)
+{
+    pid_t         pid = fork();
+    autofd int    fd = -1;
+    struct pollfd p;
+
+    if (pid < 0)
+        return FAILED;
+    if (pid == 0)
+        _exit(enter_and(deed, w));
+    fd = pidfd_open(pid, 0);
+    p = (struct pollfd){fd, POLLIN, 0};
+    if (fd < 0 || poll(&p, 1, HELPER_MS) != 1)
+        kill(pid, SIGKILL);
+    return exit_of(pid);
+}
+
+/* ---- the face ---- */
+
+/* Before the new root stands, /proc/INIT/root is the host's. */
+static bool is_up(struct watch *w)
+{
+    struct pollfd p = {w->up_fd, 0, 0};
+    char          path[64];
+
+    if (w->proc_fd >= 0)
+        return true;
+    if (poll(&p, 1, 0) != 1 || !(p.revents & POLLERR))
+        return false;
+    snprintf(path, sizeof path, "/proc/%d/root/workspace", (int)w->init);
+    if (w->disk_fd < 0)
+        w->disk_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/%d/root/proc", (int)w->init);
+    w->proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return w->proc_fd >= 0 && w->disk_fd >= 0;
+}
+
+/* Nobody escapes by keeping us from looking. */
+static void note(struct watch *w, enum outcome outcome)
+{
+    w->failures = outcome == FAILED ? w->failures + 1 : 0;
+    if (w->failures >= FAILURES_MAX)
+        kill(w->init, SIGKILL);
+}
+
+int watch_look(struct watch *w)
+{
+    uint64_t used, limit = (uint64_t)w->limit_bytes;
+
+    if (!is_up(w))
+        return PAUSE_MIN_MS;
+    used = count_bytes(w, status_bytes);
+    enum outcome outcome = used > limit ? inside(judge, w) : UNDER;
+    note(w, outcome);
+    w->kills += outcome == KILLED;
+    if (used > w->peak_bytes && (used <= limit || outcome == KILLED)) /* else some of it twice */
+        w->peak_bytes = used;
+    if (used > limit)
+        return PAUSE_MAX_MS;
+    uint64_t ms = (limit - used) / BYTES_PER_MS;
+    return ms < PAUSE_MIN_MS ? PAUSE_MIN_MS : ms > PAUSE_MAX_MS ? PAUSE_MAX_MS : (int)ms;
+}
+
+void watch_end(struct watch *w)
+{
+    enum outcome outcome;
+
+    do {
+        outcome = inside(kill_all, w);
+        note(w, outcome);
+    } while (outcome == FAILED && w->failures < FAILURES_MAX);
+}

@@ -1,0 +1,641 @@
+/* Theory of operation. A connection is in one of five states: it collects a head, then a body, then
+ * its request is being answered, then either the next head is collected or, when it is to be
+ * closed, its last bytes go out and what the client still sends is thrown away for a moment (a
+ * close on unread bytes would be a reset, which can overtake the answer). DEAD is for the sweep,
+ * which alone frees, from the top of the loop.
+ *
+ * Reading goes through one buffer for all connections. A request that is there as a whole after one
+ * read is parsed in its connection's buffer and answered; only one whose body is still to come gets
+ * a copy of its head (`pending`). */
+#include "transport/connection.h"
+
+#include <errno.h>
+#include <event2/event_struct.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+
+enum {
+    READ_SIZE = 64 << 10,
+    INPUT_MAX = HTTP_HEAD_MAX + CONNECTION_BODY_MAX + 2 * READ_SIZE,
+    PIPELINED_MAX = 64 << 10, /* waits behind the request that is being answered */
+    UNREAD_MAX = 8 << 20,     /* more waits for the client: it does not read */
+    OUTPUT_MAX = 128 << 20,   /* with the one answer that may still be added then */
+    GATHER_MAX = 64 << 10,    /* answers to one read go out together */
+    KEPT_ROOM = 4 << 10,      /* of a buffer, from one request to the next */
+    IDLE_MS = 60 * 1000,      /* between requests, or a client that reads nothing */
+    LINGER_MS = 2000,
+    LINGER_BYTES = 16 << 20,
+};
+
+struct pending {
+    struct http_head head;
+    size_t           size;
+    char             text[];
+};
+
+struct connection {
+    struct connection  *next, **at;
+    struct connection  *next_work;
+    struct connections *all;
+    int                 fd;
+    enum { READ_HEAD, READ_BODY, ANSWERING, LINGERING, DEAD } state;
+    bool                    works;   /* is in the list of work */
+    bool                    gathers; /* what was read is being answered */
+    bool                    closes;
+    bool                    shut; /* our end was said */
+    bool                    deaf; /* nothing is read for now */
+    struct event            readable, writable;
+    struct buf              in, out;
+    size_t                  in_from, out_from;       /* what lies before was taken */
+    size_t                  in_counted, out_counted; /* in the sums of all */
+    struct http_scan        scan;
+    const struct http_head *head; /* of the request at hand */
+    size_t                  head_size;
+    struct pending         *pending;
+    struct http_chunks      chunks;
+    size_t                  body_at, body_size;
+    void                   *note;
+    int64_t                 due_ms; /* when its time is over; 0: never */
+    size_t                  lingered;
+    void (*gone)(void *arg);
+    void *gone_arg;
+};
+
+static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
+}
+
+static size_t waiting_in(const struct connection *c)
+{
+    return c->in.size - c->in_from;
+}
+
+static size_t waiting_out(const struct connection *c)
+{
+    return c->out.size - c->out_from;
+}
+
+static void set_due(struct connection *c, int64_t ms)
+{
+    c->due_ms = now_ms() + ms;
+}
+
+/* ---- what it holds ---- */
+
+static void count(struct connection *c)
+{
+    size_t in = c->in.room + (c->pending ? c->pending->size : 0);
+
+    c->all->input += in - c->in_counted;
+    c->all->output += c->out.room - c->out_counted;
+    c->in_counted = in;
+    c->out_counted = c->out.room;
+}
+
+/* A buffer that holds nothing any more, or too much room for that. */
+static void shrink(struct buf *b, size_t *from, size_t kept)
+{
+    size_t max = b->max;
+
+    buf_drop(b, *from);
+    *from = 0;
+    if (b->size == 0 && b->room > kept) {
+        buf_done(b);
+        buf_init(b, max);
+    }
+}
+
+static void forget_pending(struct connection *c)
+{
+    free(c->pending);
+    c->pending = NULL;
+    c->head = NULL;
+}
+
+/* ---- its end ---- */
+
+static void want_work(struct connection *c)
+{
+    if (!c->works) {
+        c->next_work = c->all->work;
+        c->all->work = c;
+    }
+    c->works = true;
+    later_ask(&c->all->sweep);
+}
+
+static void die(struct connection *c)
+{
+    if (c->state == DEAD)
+        return;
+    c->state = DEAD;
+    event_del(&c->readable);
+    event_del(&c->writable);
+    want_work(c);
+}
+
+static void set_deaf(struct connection *c, bool deaf)
+{
+    if (deaf && !c->deaf)
+        event_del(&c->readable);
+    if (!deaf && c->deaf)
+        event_add(&c->readable, NULL);
+    c->deaf = deaf;
+}
+
+static void connection_free(struct connection *c)
+{
+    *c->at = c->next;
+    if (c->next)
+        c->next->at = c->at;
+    c->all->n--;
+    event_del(&c->readable);
+    event_del(&c->writable);
+    fd_close(&c->fd);
+    forget_pending(c);
+    buf_done(&c->in);
+    buf_done(&c->out);
+    count(c);
+    free(c);
+}
+
+/* ---- out ---- */
+
+/* All that it had to say was said. */
+static void on_flushed(struct connection *c)
+{
+    shrink(&c->out, &c->out_from, c->state == ANSWERING ? 0 : KEPT_ROOM);
+    if (c->state == LINGERING && !c->shut) {
+        c->shut = true;
+        shutdown(c->fd, SHUT_WR);
+        set_due(c, LINGER_MS);
+    } else if (c->state == ANSWERING) {
+        c->due_ms = 0;
+    }
+    c->all->ops->quiet(c->all->owner);
+}
+
+static size_t send_some(struct connection *c, const void *data, size_t size)
+{
+    ssize_t n = send(c->fd, data, size, MSG_NOSIGNAL);
+
+    if (n < 0 && errno != EAGAIN && errno != EINTR)
+        die(c);
+    return n > 0 ? (size_t)n : 0;
+}
+
+static void flush(struct connection *c)
+{
+    size_t waited = waiting_out(c), sent;
+
+    if (c->state == DEAD || waited == 0)
+        return;
+    sent = send_some(c, c->out.data + c->out_from, waited);
+    c->out_from += sent;
+    if (c->state == DEAD)
+        return;
+    if (sent == waited) {
+        on_flushed(c);
+    } else {
+        if (c->out_from > c->out.size / 2)
+            shrink(&c->out, &c->out_from, KEPT_ROOM);
+        if (sent > 0)
+            set_due(c, IDLE_MS); /* it does read */
+        event_add(&c->writable, NULL);
+    }
+    count(c);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    flush(arg);
+}
+
+static void queue(struct connection *c, const char *data, size_t size)
+{
+    if (waiting_out(c) == 0 && c->state == ANSWERING) /* a "100 Continue" buys no time */
+        set_due(c, IDLE_MS);
+    if (buf_add(&c->out, data, size) < 0) {
+        die(c);
+        return;
+    }
+    count(c);
+    if (c->all->output > CONNECTIONS_OUTPUT_MAX) {
+        c->all->counts.heavy++;
+        die(c);
+    } else if (!c->gathers) {
+        event_add(&c->writable, NULL);
+    }
+}
+
+void connection_write(struct connection *c, const void *data, size_t size)
+{
+    size_t sent = 0;
+
+    if (c->state == DEAD)
+        return;
+    if (waiting_out(c) > UNREAD_MAX) {
+        die(c);
+        return;
+    }
+    if (c->gathers && waiting_out(c) + size > GATHER_MAX)
+        flush(c);
+    if (waiting_out(c) == 0 && (!c->gathers || size > GATHER_MAX))
+        sent = send_some(c, data, size);
+    if (sent < size && c->state != DEAD)
+        queue(c, (const char *)data + sent, size - sent);
+}
+
+/* ---- from request to request ---- */
+
+static void begin_request(struct connection *c)
+{
+    c->state = READ_HEAD;
+    c->scan = (struct http_scan){0};
+    c->note = NULL;
+    set_due(c, waiting_in(c) > 0 ? c->all->request_ms : IDLE_MS);
+}
+
+void connection_watch(struct connection *c, void (*gone)(void *arg), void *arg)
+{
+    c->gone = gone;
+    c->gone_arg = arg;
+}
+
+void connection_answered(struct connection *c)
+{
+    c->gone = NULL;
+    if (c->state == DEAD)
+        return;
+    c->all->ops->quiet(c->all->owner);
+    if (c->closes) {
+        c->state = LINGERING;
+        set_deaf(c, false);
+        if (waiting_out(c) == 0)
+            on_flushed(c);
+        return;
+    }
+    begin_request(c);
+    if (!c->gathers)
+        want_work(c); /* what was pipelined */
+}
+
+static void refuse(struct connection *c, int status, const char *why)
+{
+    c->closes = true;
+    c->state = ANSWERING;
+    c->all->ops->refuse(c->all->owner, c, status, why);
+    forget_pending(c);
+    c->in_from = c->in.size; /* whatever else it sent */
+}
+
+/* ---- in ---- */
+
+/* The body is to come: its head must not lie in a buffer that moves. */
+static void keep_head(struct connection *c)
+{
+    const char       *text = (char *)c->in.data + c->body_at - c->head_size;
+    size_t            size = c->head_size;
+    struct http_head *h;
+    ptrdiff_t         moved;
+
+    c->pending = malloc(sizeof *c->pending + size);
+    if (!c->pending)
+        abort();
+    memcpy(c->pending->text, text, size);
+    c->pending->size = sizeof *c->pending + size;
+    c->pending->head = c->all->head;
+    h = &c->pending->head;
+    moved = c->pending->text - text;
+    h->method += moved;
+    h->path += moved;
+    if (h->authority)
+        h->authority += moved;
+    for (size_t i = 0; i < h->n; i++) {
+        h->fields[i].name += moved;
+        h->fields[i].value += moved;
+    }
+    c->head = h;
+    if (h->expects_continue)
+        connection_write(c, go_on, strlen(go_on));
+}
+
+/* The parts of a request. Each returns false when it has to wait for more, or has ended in an
+ * answer. */
+static bool take_head(struct connection *c)
+{
+    struct http_head *h = &c->all->head;
+    char             *text = (char *)c->in.data + c->in_from;
+    size_t            size = http_head_size(&c->scan, text, waiting_in(c));
+    const char       *why = NULL;
+    int               status;
+    bool              has_body, closes;
+
+    if (size == 0 && waiting_in(c) <= HTTP_HEAD_MAX)
+        return false;
+    if (size == 0 || size > HTTP_HEAD_MAX) {
+        refuse(c, 431, "the head of a request has at most 64 KiB");
+        return false;
+    }
+    status = http_head_parse(text, size, h, &why);
+    if (status == 0 && h->length > CONNECTION_BODY_MAX)
+        status = 413, why = "a body has at most 8 MiB";
+    if (status != 0) {
+        refuse(c, status, why);
+        return false;
+    }
+    c->head = h;
+    c->head_size = size;
+    c->in_from += size;
+    has_body = h->is_chunked || h->length > 0;
+    closes = !h->keeps_alive;
+    c->closes = closes || has_body; /* refused now, its body would be in the way */
+    c->state = ANSWERING;
+    if (!c->all->ops->head(c->all->owner, c)) {
+        c->head = NULL;
+        return c->state == READ_HEAD;
+    }
+    c->closes = closes;
+    c->state = READ_BODY;
+    c->chunks = (struct http_chunks){0};
+    c->body_at = c->in_from;
+    c->body_size = 0;
+    return true;
+}
+
+/* Whether the chunks are all there. */
+static bool take_chunks(struct connection *c)
+{
+    char   *body = (char *)c->in.data + c->body_at;
+    int64_t taken = http_chunks_take(&c->chunks, (char *)c->in.data + c->in_from, waiting_in(c),
+                                     body, &c->body_size, CONNECTION_BODY_MAX);
+
+    if (taken < 0) {
+        refuse(c, taken == HTTP_CHUNKS_TOO_LARGE ? 413 : 400,
+               taken == HTTP_CHUNKS_TOO_LARGE ? "a body has at most 8 MiB"
+                                              : "the chunks of the body are none");
+        return false;
+    }
+    c->in_from += (size_t)taken;
+    if (c->chunks.state == CHUNK_OVER)
+        return true;
+    c->in_from = c->in.size = c->body_at + c->body_size; /* all was taken: close the gap */
+    return false;
+}
+
+static bool take_body(struct connection *c)
+{
+    if (c->head->is_chunked) {
+        if (!take_chunks(c))
+            return false;
+    } else {
+        if (c->head->length > waiting_in(c))
+            return false;
+        c->body_size = c->head->length;
+        c->in_from += c->body_size;
+    }
+    c->state = ANSWERING;
+    c->due_ms = 0;
+    c->all->ops->request(c->all->owner, c);
+    forget_pending(c);
+    return c->state == READ_HEAD;
+}
+
+/* Empty lines before a request are forgiven. */
+static void skip_empty_lines(struct connection *c)
+{
+    while (c->scan.at == 0 && waiting_in(c) > 0 &&
+           (c->in.data[c->in_from] == '\r' || c->in.data[c->in_from] == '\n'))
+        c->in_from++;
+}
+
+/* Bytes that were taken go; those of a body in its making must not move. */
+static void tidy_input(struct connection *c)
+{
+    if (c->state == READ_BODY) {
+        buf_drop(&c->in, c->body_at);
+        c->in_from -= c->body_at;
+        c->body_at = 0;
+    } else {
+        shrink(&c->in, &c->in_from, c->state == ANSWERING ? 0 : KEPT_ROOM);
+    }
+    count(c);
+    if (c->state != DEAD && c->all->input > CONNECTIONS_INPUT_MAX &&
+        (c->state == READ_HEAD || c->state == READ_BODY)) {
+        c->all->counts.heavy++;
+        refuse(c, 503, "too many large requests at once: try again later");
+        shrink(&c->in, &c->in_from, 0);
+        count(c);
+    }
+}
+
+static void process(struct connection *c)
+{
+    bool goes_on = true;
+
+    c->gathers = true;
+    while (goes_on && (c->state == READ_HEAD || c->state == READ_BODY)) {
+        if (c->state == READ_HEAD)
+            skip_empty_lines(c);
+        goes_on = c->state == READ_HEAD ? waiting_in(c) > 0 && take_head(c) : take_body(c);
+    }
+    if (c->state == READ_BODY && !c->pending)
+        keep_head(c);
+    if (c->state == LINGERING)
+        c->in_from = c->in.size;
+    tidy_input(c);
+    c->gathers = false;
+    flush(c);
+    if (c->state != DEAD)
+        set_deaf(c, c->state == ANSWERING && waiting_in(c) >= PIPELINED_MAX);
+}
+
+static void take_input(struct connection *c, size_t size)
+{
+    bool is_first = c->state == READ_HEAD && waiting_in(c) == 0;
+
+    if (c->state == LINGERING) {
+        c->lingered += size;
+        if (c->lingered > LINGER_BYTES)
+            die(c);
+        return;
+    }
+    if (buf_add(&c->in, c->all->read, size) < 0) {
+        die(c); /* cannot be: each state stops reading before */
+        return;
+    }
+    if (is_first && waiting_out(c) == 0)
+        set_due(c, c->all->request_ms);
+    process(c);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct connection *c = arg;
+    ssize_t            n = recv(fd, c->all->read, READ_SIZE, 0);
+
+    (void)what;
+    if (n > 0)
+        take_input(c, (size_t)n);
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        die(c);
+}
+
+/* ---- all of them ---- */
+
+static void sweep(void *owner)
+{
+    struct connections *all = owner;
+
+    while (all->work) {
+        struct connection *c = all->work;
+
+        all->work = c->next_work;
+        c->works = false;
+        if (c->state != DEAD) {
+            process(c);
+            continue;
+        }
+        if (c->gone)
+            c->gone(c->gone_arg);
+        connection_free(c);
+        all->ops->quiet(all->owner);
+    }
+}
+
+static size_t most_connections(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 4 * 3 > CONNECTIONS_MAX)
+        return CONNECTIONS_MAX;
+    return limit.rlim_cur / 4 * 3;
+}
+
+void connections_init(struct connections *all, struct event_base *base, int64_t request_ms,
+                      const struct connection_ops *ops, void *owner)
+{
+    *all = (struct connections){
+        .base = base,
+        .max = most_connections(),
+        .request_ms = request_ms > 0 ? request_ms : CONNECTION_REQUEST_MS,
+        .read = malloc(READ_SIZE),
+        .ops = ops,
+        .owner = owner,
+    };
+    if (!all->read)
+        abort();
+    later_init(&all->sweep, base, sweep, all);
+}
+
+void connections_done(struct connections *all)
+{
+    while (all->open)
+        connection_free(all->open);
+    all->work = NULL;
+    later_done(&all->sweep);
+    free(all->read);
+}
+
+void connections_add(struct connections *all, int fd_take)
+{
+    static const char  crowded[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"
+                                   "Retry-After: 1\r\nContent-Length: 0\r\n\r\n";
+    struct connection *c;
+
+    if (all->n >= all->max) {
+        all->counts.crowded++;
+        send(fd_take, crowded, strlen(crowded), MSG_NOSIGNAL | MSG_DONTWAIT);
+        fd_close(&fd_take);
+        return;
+    }
+    c = calloc(1, sizeof *c);
+    if (!c)
+        abort();
+    *c = (struct connection){.next = all->open, .at = &all->open, .all = all, .fd = fd_take};
+    if (c->next)
+        c->next->at = &c->next;
+    all->open = c;
+    all->n++;
+    buf_init(&c->in, INPUT_MAX);
+    buf_init(&c->out, OUTPUT_MAX);
+    event_assign(&c->readable, all->base, c->fd, EV_READ | EV_PERSIST, on_readable, c);
+    event_assign(&c->writable, all->base, c->fd, EV_WRITE, on_writable, c);
+    event_add(&c->readable, NULL);
+    begin_request(c);
+}
+
+void connections_tick(struct connections *all)
+{
+    int64_t now = now_ms();
+
+    for (struct connection *c = all->open, *next; c; c = next) {
+        next = c->next;
+        if (c->due_ms == 0 || c->due_ms > now || c->state == DEAD)
+            continue;
+        if ((c->state == READ_BODY || (c->state == READ_HEAD && waiting_in(c) > 0)) &&
+            waiting_out(c) == 0) {
+            all->counts.slow++;
+            refuse(c, 408, "a request must be complete within its time");
+            shrink(&c->in, &c->in_from, 0);
+            count(c);
+        } else {
+            die(c);
+        }
+    }
+}
+
+bool connections_wait(const struct connections *all)
+{
+    for (const struct connection *c = all->open; c; c = c->next)
+        if (c->state != DEAD && (c->state == ANSWERING || waiting_out(c) > 0))
+            return true;
+    return false;
+}
+
+/* ---- one ---- */
+
+const struct http_head *connection_head(const struct connection *c)
+{
+    return c->head;
+}
+
+char *connection_body(const struct connection *c, size_t *ret_size)
+{
+    *ret_size = c->body_size;
+    return (char *)c->in.data + c->body_at;
+}
+
+void connection_set_note(struct connection *c, void *note)
+{
+    c->note = note;
+}
+
+void *connection_note(const struct connection *c)
+{
+    return c->note;
+}
+
+bool connection_closes(const struct connection *c)
+{
+    return c->closes;
+}
+
+void connection_set_closes(struct connection *c)
+{
+    c->closes = true;
+}

@@ -1,0 +1,561 @@
+/* Both versions of cgroups on a tree of plain files. What the kernel does by itself is done here in
+ * its place: a new directory has its files at once, and a directory without groups can be removed
+ * with them (the linker leads mkdirat, unlinkat and rmdir here: see meson.build). What only the
+ * kernel can do, tests/guest shows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "jail/cgroup.h"
+#include "jail/idrange.h"
+
+enum { SLOT = 7 };
+
+/* ---- the kernel's part ---- */
+
+struct file {
+    const char *name, *text;
+};
+
+static const struct file files_v1[] = {
+    {"tasks", ""},
+    {"cgroup.procs", ""},
+    {"memory.limit_in_bytes", ""},
+    {"memory.memsw.limit_in_bytes", ""},
+    {"memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"},
+    {"memory.max_usage_in_bytes", "5000000\n"},
+    {"cpu.cfs_period_us", ""},
+    {"cpu.cfs_quota_us", ""},
+    {"cpuacct.usage", "12345678\n"},
+    {"pids.max", ""},
+    {"pids.events", "max 4\n"},
+    {0},
+};
+
+static const struct file files_v2[] = {
+    {"cgroup.procs", ""},
+    {"cgroup.controllers", "cpuset cpu io memory pids\n"},
+    {"cgroup.subtree_control", ""},
+    {"cgroup.events", "populated 0\nfrozen 0\n"},
+    {"cgroup.kill", ""},
+    {"memory.max", ""},
+    {"memory.swap.max", ""},
+    {"memory.events", "low 0\nhigh 0\nmax 9\noom 8\noom_kill 3\noom_group_kill 0\n"},
+    {"memory.current", "4000000\n"},
+    {"memory.peak", "5000000\n"},
+    {"cpu.max", ""},
+    {"cpu.stat", "usage_usec 12345\nuser_usec 12000\nsystem_usec 345\n"},
+    {"pids.max", ""},
+    {"pids.events", "max 4\n"},
+    {0},
+};
+
+static const struct file *files;
+static const char        *without; /* a file that this kernel does not have, or NULL */
+
+int __real_mkdirat(int dir, const char *path, mode_t mode);
+int __wrap_mkdirat(int dir, const char *path, mode_t mode);
+int __real_unlinkat(int dir, const char *path, int flags);
+int __wrap_unlinkat(int dir, const char *path, int flags);
+int __wrap_rmdir(const char *path);
+
+static void populate(int dir)
+{
+    for (const struct file *f = files; f->name; f++)
+        if (!without || strcmp(f->name, without) != 0)
+            assert_int_equal(file_write_text(dir, f->name, f->text, NULL), 0);
+}
+
+int __wrap_mkdirat(int dir, const char *path, mode_t mode)
+{
+    if (__real_mkdirat(dir, path, mode) < 0)
+        return -1;
+    autofd int made = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    populate(made);
+    return 0;
+}
+
+int __wrap_unlinkat(int dir, const char *path, int flags)
+{
+    autofd int     fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR           *d = fd < 0 ? NULL : fdopendir(dup(fd));
+    struct dirent *entry;
+
+    assert_int_equal(flags, AT_REMOVEDIR);
+    while (d && (entry = readdir(d)))
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
+            closedir(d);
+            errno = EBUSY;
+            return -1;
+        }
+    if (d)
+        closedir(d);
+    for (const struct file *f = files; fd >= 0 && f->name; f++)
+        __real_unlinkat(fd, f->name, 0);
+    return __real_unlinkat(dir, path, flags);
+}
+
+int __wrap_rmdir(const char *path)
+{
+    return __wrap_unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+/* ---- the tree ---- */
+
+static char root[64];
+
+/* Sandboxes of those who have no uid ranges are called jerboa-u7. */
+static void rename_slot(char *path, size_t size)
+{
+    char *name = strstr(path, "jerboa-7"), *digit = name ? name + strlen("jerboa-") : NULL;
+
+    if (!digit || idrange_is_possible(NULL))
+        return;
+    assert_true(strlen(path) + 2 <= size);
+    memmove(digit + 1, digit, strlen(digit) + 1);
+    *digit = 'u';
+}
+
+/* A path in the tree. */
+static const char *at(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static const char *at(const char *fmt, ...)
+{
+    static char paths[4][512];
+    static int  turn;
+    char       *path = paths[turn++ % 4];
+    va_list     ap;
+    int         n = snprintf(path, sizeof paths[0], "%s/", root);
+
+    va_start(ap, fmt);
+    vsnprintf(path + n, sizeof paths[0] - (size_t)n, fmt, ap);
+    va_end(ap);
+    rename_slot(path, sizeof paths[0]);
+    return path;
+}
+
+static void group(const char *name)
+{
+    assert_int_equal(__wrap_mkdirat(AT_FDCWD, at("%s", name), 0755), 0);
+}
+
+static void put(const char *name, const char *text)
+{
+    assert_int_equal(file_write_text(AT_FDCWD, at("%s", name), text, NULL), 0);
+}
+
+static void assert_text(const char *name, const char *expected)
+{
+    autofree char *text = NULL;
+
+    if (file_read_text(AT_FDCWD, at("%s", name), 1 << 16, &text, NULL) < 0)
+        fail_msg("%s is not there", name);
+    assert_string_equal(text, expected);
+}
+
+static bool exists(const char *name)
+{
+    return access(at("%s", name), F_OK) == 0;
+}
+
+static int start_tree(const struct file *kernel)
+{
+    files = kernel;
+    without = NULL;
+    strcpy(root, "/var/tmp/cgroup-test-XXXXXX"); /* a disk: tmpfs may not have user.* attributes */
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int setup_v1(void **state)
+{
+    (void)state;
+    return start_tree(files_v1);
+}
+
+static int setup_v2(void **state)
+{
+    (void)state;
+    if (start_tree(files_v2) < 0)
+        return -1;
+    autofd int dir = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    populate(dir);
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st, (void)type, (void)ftw;
+    return remove(path);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- where groups are made ---- */
+
+static int find_v1(const char *own, struct err *e)
+{
+    char mounts[1024], cgroups[512];
+
+    /* cpu and cpuacct together, as systemd mounts them; another one that is nobody's business. */
+    snprintf(mounts, sizeof mounts,
+             "21 1 0:19 / /sys rw,nosuid - sysfs sysfs rw\n"
+             "30 21 0:26 / %s/freezer rw - cgroup cgroup rw,freezer\n"
+             "31 21 0:27 / %s/memory rw,nosuid shared:9 - cgroup cgroup rw,memory\n"
+             "32 21 0:28 / %s/cpu rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n"
+             "33 21 0:29 /docker/abc %s/pids rw - cgroup cgroup rw,pids\n"
+             "34 21 0:30 / %s/unified rw - cgroup2 cgroup2 rw\n",
+             root, root, root, root, root);
+    snprintf(cgroups, sizeof cgroups,
+             "5:freezer:/\n4:pids:/docker/abc%s\n3:cpu,cpuacct:%s\n2:memory:%s\n0::/elsewhere\n",
+             own, own, own);
+    return cgroup_find_in(mounts, cgroups, e);
+}
+
+static int find_v2(const char *own, struct err *e)
+{
+    char mounts[256], cgroups[512];
+
+    snprintf(mounts, sizeof mounts,
+             "21 1 0:19 / /sys rw,nosuid - sysfs sysfs rw\n"
+             "30 21 0:26 / %s rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n",
+             root);
+    snprintf(cgroups, sizeof cgroups, "0::%s\n", own);
+    return cgroup_find_in(mounts, cgroups, e);
+}
+
+static const struct cgroup_limits limits = {
+    .memory_bytes = 209715200, .init_memory_bytes = 33554432, .cpus_milli = 1500, .pids = 77};
+
+/* Makes a sandbox and asserts that it stands in this group. */
+static struct cgroup make_in(const char *place)
+{
+    struct cgroup c;
+    struct err    e = {0};
+
+    if (cgroup_make(SLOT, &limits, &c, &e) < 0)
+        fail_msg("%s", e.msg);
+    if (access(at("%s/jerboa-%d/init", place, SLOT), F_OK) < 0 ||
+        access(at("%s/jerboa-%d/box", place, SLOT), F_OK) < 0)
+        fail_msg("it does not stand in %s", place);
+    return c;
+}
+
+static void make_v1_groups(void)
+{
+    group("memory"), group("cpu"), group("pids"), group("freezer"), group("unified");
+    group("memory/own"), group("cpu/own"), group("pids/own");
+}
+
+/* What is written to the descriptors arrives in these files. */
+static void assert_enters(const int *fds, int n, const char *const *names, int n_names)
+{
+    assert_int_equal(n, n_names);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(write(fds[i], "0", 1), 1);
+        close(fds[i]);
+    }
+    for (int i = 0; i < n; i++)
+        assert_text(names[i], "0");
+}
+
+static void test_v1(void **state)
+{
+    static const char *const   init[] = {"memory/own/jerboa-7/init/tasks",
+                                         "cpu/own/jerboa-7/init/tasks",
+                                         "pids/own/jerboa-7/init/tasks"};
+    static const char *const   run[] = {"memory/own/jerboa-7/box/run-3/tasks",
+                                        "cpu/own/jerboa-7/box/run-3/tasks",
+                                        "pids/own/jerboa-7/box/run-3/tasks"};
+    struct message_group_ended counters;
+    int                        fds[CGROUP_HIERARCHIES_MAX];
+
+    (void)state;
+    make_v1_groups();
+    assert_int_equal(find_v1("/own", NULL), 0);
+    struct cgroup c = make_in("memory/own");
+    assert_text("memory/own/jerboa-7/box/memory.limit_in_bytes", "209715200");
+    assert_text("memory/own/jerboa-7/box/memory.memsw.limit_in_bytes", "209715200");
+    assert_text("memory/own/jerboa-7/init/memory.limit_in_bytes", "33554432");
+    assert_text("cpu/own/jerboa-7/box/cpu.cfs_period_us", "100000");
+    assert_text("cpu/own/jerboa-7/box/cpu.cfs_quota_us", "150000");
+    assert_text("pids/own/jerboa-7/box/pids.max", "77");
+    assert_enters(fds, cgroup_open_init(&c, fds, NULL), init, 3);
+    assert_enters(fds, cgroup_make_run(&c, &limits, 3, fds, NULL), run, 3);
+    assert_text("pids/own/jerboa-7/box/run-3/pids.max", "77");
+
+    cgroup_end_run(&c, 3, &counters);
+    assert_int_equal(counters.oom_kills, 3);
+    assert_int_equal(counters.forks_refused, 4);
+    assert_int_equal(counters.peak_bytes, 5000000);
+    assert_int_equal(counters.cpu_us, 12345);
+    assert_false(exists("memory/own/jerboa-7/box/run-3"));
+    assert_false(exists("cpu/own/jerboa-7/box/run-3"));
+    cgroup_remove_box(&c);
+    cgroup_remove(&c);
+    assert_false(exists("memory/own/jerboa-7"));
+    assert_false(exists("pids/own/jerboa-7"));
+}
+
+static void test_v1_without_swap(void **state)
+{
+    (void)state;
+    without = "memory.memsw.limit_in_bytes";
+    make_v1_groups();
+    assert_int_equal(find_v1("/own", NULL), 0);
+    struct cgroup c = make_in("memory/own");
+    cgroup_remove(&c);
+}
+
+static void test_v2(void **state)
+{
+    static const char *const   init[] = {"own/jerboa-7/init/cgroup.procs"};
+    static const char *const   run[] = {"own/jerboa-7/box/run-3/cgroup.procs"};
+    struct message_group_ended counters;
+    int                        fds[CGROUP_HIERARCHIES_MAX];
+
+    (void)state;
+    group("own");
+    assert_int_equal(find_v2("/own", NULL), 0);
+    assert_text("own/cgroup.subtree_control", "+memory +pids +cpu");
+    struct cgroup c = make_in("own");
+    assert_text("own/jerboa-7/cgroup.subtree_control", "+memory +pids +cpu");
+    assert_text("own/jerboa-7/box/cgroup.subtree_control", "+memory +pids");
+    assert_text("own/jerboa-7/init/cgroup.subtree_control", "");
+    assert_text("own/jerboa-7/box/memory.max", "209715200");
+    assert_text("own/jerboa-7/box/memory.swap.max", "0");
+    assert_text("own/jerboa-7/init/memory.max", "33554432");
+    assert_text("own/jerboa-7/init/memory.swap.max", "0");
+    assert_text("own/jerboa-7/box/cpu.max", "150000 100000");
+    assert_text("own/jerboa-7/box/pids.max", "77");
+    assert_enters(fds, cgroup_open_init(&c, fds, NULL), init, 1);
+    assert_enters(fds, cgroup_make_run(&c, &limits, 3, fds, NULL), run, 1);
+    assert_text("own/jerboa-7/box/run-3/pids.max", "77");
+
+    cgroup_end_run(&c, 3, &counters);
+    assert_int_equal(counters.oom_kills, 3);
+    assert_int_equal(counters.forks_refused, 4);
+    assert_int_equal(counters.peak_bytes, 5000000);
+    assert_int_equal(counters.cpu_us, 12345);
+    assert_false(exists("own/jerboa-7/box/run-3"));
+    cgroup_remove_box(&c);
+    cgroup_remove(&c);
+    assert_false(exists("own/jerboa-7"));
+}
+
+static void test_v2_older_kernels(void **state)
+{
+    struct message_group_ended counters;
+    int                        fds[CGROUP_HIERARCHIES_MAX];
+
+    (void)state;
+    group("own");
+    assert_int_equal(find_v2("/own", NULL), 0);
+
+    without = "memory.swap.max";
+    struct cgroup c = make_in("own");
+    cgroup_remove(&c);
+
+    without = "memory.peak";
+    c = make_in("own");
+    assert_int_equal(cgroup_make_run(&c, &limits, 1, fds, NULL), 1);
+    close(fds[0]);
+    cgroup_end_run(&c, 1, &counters);
+    assert_int_equal(counters.peak_bytes, 4000000);
+    cgroup_remove(&c);
+
+    /* A limit that cannot be set is not passed over. */
+    without = "memory.max";
+    struct err e = {0};
+    assert_int_equal(cgroup_make(SLOT, &limits, &c, &e), -1);
+    assert_non_null(strstr(e.msg, "box/memory.max"));
+    assert_false(exists("own/jerboa-7"));
+}
+
+/* The kernel's side of cgroup.kill. */
+static pid_t start_killer(const char *name)
+{
+    struct timespec ms = {0, 1000000};
+    pid_t           pid = fork();
+
+    if (pid != 0)
+        return pid;
+    for (int i = 0; i < 10000; i++, nanosleep(&ms, NULL)) {
+        autofree char *text = NULL;
+        if (file_read_text(AT_FDCWD, at("%s/cgroup.kill", name), 16, &text, NULL) == 0 &&
+            strcmp(text, "1") == 0)
+            _exit(file_write_text(AT_FDCWD, at("%s/cgroup.events", name), "populated 0\n", NULL));
+    }
+    _exit(9);
+}
+
+static void test_v2_kill(void **state)
+{
+    struct message_group_ended counters;
+    int                        fds[CGROUP_HIERARCHIES_MAX], status;
+
+    (void)state;
+    group("own");
+    assert_int_equal(find_v2("/own", NULL), 0);
+    struct cgroup c = make_in("own");
+    assert_int_equal(cgroup_make_run(&c, &limits, 1, fds, NULL), 1);
+    close(fds[0]);
+    put("own/jerboa-7/box/run-1/cgroup.events", "populated 1\n");
+    pid_t killer = start_killer("own/jerboa-7/box/run-1");
+    cgroup_end_run(&c, 1, &counters);
+    assert_int_equal(waitpid(killer, &status, 0), killer);
+    assert_int_equal(status, 0);
+    assert_false(exists("own/jerboa-7/box/run-1"));
+    cgroup_remove(&c);
+}
+
+/* What a dead sandbox left under the slot is gone before the new one is made. */
+static void test_leftovers(void **state)
+{
+    (void)state;
+    group("own"), group("own/jerboa-7"), group("own/jerboa-7/box"), group("own/jerboa-7/box/run-9");
+    group("own/jerboa-8");
+    assert_int_equal(find_v2("/own", NULL), 0);
+    struct cgroup c = make_in("own");
+    assert_false(exists("own/jerboa-7/box/run-9"));
+    cgroup_remove(&c);
+    assert_true(exists("own/jerboa-8"));
+}
+
+/* ---- the place on v2 ---- */
+
+/* A group whose subtree_control takes nothing, as if it had processes. */
+static void block(const char *name)
+{
+    unlink(at("%s/cgroup.subtree_control", name));
+    assert_int_equal(mkdir(at("%s/cgroup.subtree_control", name), 0755), 0);
+}
+
+static void test_place_above(void **state)
+{
+    (void)state;
+    group("a.slice"), group("a.slice/b.slice"), group("a.slice/b.slice/x.scope");
+    block("a.slice/b.slice/x.scope");
+    put("a.slice/b.slice/cgroup.controllers", "memory pids\n"); /* cpu has to come from above */
+    assert_int_equal(find_v2("/a.slice/b.slice/x.scope", NULL), 0);
+    assert_text("a.slice/cgroup.subtree_control", "+memory +pids +cpu");
+    assert_text("cgroup.subtree_control", "");
+    struct cgroup c = make_in("a.slice/b.slice");
+    cgroup_remove(&c);
+}
+
+/* Root's sandboxes do not stand in a user's group. */
+static void test_place_of_others(void **state)
+{
+    (void)state;
+    group("user.slice"), group("user.slice/app.slice"), group("user.slice/app.slice/x.scope");
+    if (chown(at("user.slice/app.slice"), 1000, 1000) < 0 ||
+        chown(at("user.slice/app.slice/x.scope"), 1000, 1000) < 0)
+        skip(); /* not root */
+    assert_int_equal(find_v2("/user.slice/app.slice/x.scope", NULL), 0);
+    assert_text("user.slice/app.slice/cgroup.subtree_control", "");
+    struct cgroup c = make_in("user.slice");
+    cgroup_remove(&c);
+}
+
+static void test_place_enabled(void **state)
+{
+    (void)state;
+    group("own");
+    put("own/cgroup.subtree_control", "cpu memory pids\n");
+    assert_int_equal(find_v2("/own", NULL), 0);
+    assert_text("own/cgroup.subtree_control", "cpu memory pids\n");
+}
+
+static void test_place_host(void **state)
+{
+    (void)state;
+    group("own"), group("own/jerboa-host");
+    assert_int_equal(find_v2("/own/jerboa-host", NULL), 0);
+    struct cgroup c = make_in("own");
+    cgroup_remove(&c);
+}
+
+static void test_place_delegated(void **state)
+{
+    (void)state;
+    group("own.service");
+    put("own.service/cgroup.procs", "123456789\n");
+    if (setxattr(at("own.service"), "user.delegate", "1", 1, 0) < 0)
+        skip(); /* a file system without them */
+    assert_int_equal(find_v2("/own.service", NULL), 0);
+    assert_text("own.service/jerboa-host/cgroup.procs", "123456789");
+    assert_text("own.service/cgroup.subtree_control", "+memory +pids +cpu");
+    struct cgroup c = make_in("own.service");
+    cgroup_remove(&c);
+}
+
+static void test_place_container(void **state)
+{
+    char mounts[256];
+
+    (void)state;
+    group("own");
+    snprintf(mounts, sizeof mounts, "30 21 0:26 /docker/abc %s rw - cgroup2 cgroup2 rw\n", root);
+    assert_int_equal(cgroup_find_in(mounts, "0::/docker/abc/own\n", NULL), 0);
+    struct cgroup c = make_in("own");
+    cgroup_remove(&c);
+}
+
+static void test_place_none(void **state)
+{
+    struct err e = {0};
+
+    (void)state;
+    assert_int_equal(cgroup_find_in("", "0::/\n", &e), -1);
+    assert_string_equal(e.msg, "no mounted hierarchy has the cgroup controller 'memory'");
+
+    put("cgroup.controllers", "cpu memory\n");
+    assert_int_equal(find_v2("/", &e), -1);
+    assert_non_null(strstr(e.msg, "has the cgroup controller 'pids'"));
+
+    put("cgroup.controllers", "cpu memory pids\n");
+    block(".");
+    assert_int_equal(find_v2("/", &e), -1);
+    assert_non_null(strstr(e.msg, "give controllers to the groups below"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_v1, setup_v1, teardown),
+        cmocka_unit_test_setup_teardown(test_v1_without_swap, setup_v1, teardown),
+        cmocka_unit_test_setup_teardown(test_v2, setup_v2, teardown),
+        cmocka_unit_test_setup_teardown(test_v2_older_kernels, setup_v2, teardown),
+        cmocka_unit_test_setup_teardown(test_v2_kill, setup_v2, teardown),
+        cmocka_unit_test_setup_teardown(test_leftovers, setup_v2, teardown),
+        cmocka_unit_test_setup_teardown(test_place_above, setup_v2, teardown),
+        cmocka_unit_test_setup_teardown(test_place_of_others, setup_v2, teardown),
+        cmocka_unit_test_setup_teardown(test_place_enabled, setup_v2, teardown),
+        cmocka_unit_test_setup_teardown(test_place_host, setup_v2, teardown),
+        cmocka_unit_test_setup_teardown(test_place_delegated, setup_v2, teardown),
+        cmocka_unit_test_setup_teardown(test_place_container, setup_v2, teardown),
+        cmocka_unit_test_setup_teardown(test_place_none, setup_v2, teardown),
+    };
+
+    return cmocka_run_group_tests_name("cgroup", tests, NULL, NULL);
+}
