@@ -63,7 +63,8 @@ void inside_start(struct inside *s, const char *init_path, const char *word)
     autobuf struct buf hello;
 
     CHECK(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0);
-    fcntl(out[0], F_SETPIPE_SZ, PIPE_SIZE); /* as the engine does */
+    fcntl(in[0], F_SETPIPE_SZ, PIPE_SIZE);
+    fcntl(out[0], F_SETPIPE_SZ, PIPE_SIZE);
     s->pid = fork();
     if (s->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -98,18 +99,19 @@ bool inside_next(struct inside *s, int ms, struct frame *ret)
     struct err e = {0};
     long       n;
 
-    buf_drop(&s->in, s->looked_at);
-    s->looked_at = 0;
-    while ((n = frame_parse(s->in.data, s->in.size, PEER_INIT, ret, &e)) == 0) {
+    while ((n = frame_parse(s->in.data + s->looked_at, s->in.size - s->looked_at, PEER_INIT, ret,
+                            &e)) == 0) {
         struct pollfd p = {s->from_init, POLLIN, 0};
         if (poll(&p, 1, ms) == 0)
             return false;
+        buf_drop(&s->in, s->looked_at);
+        s->looked_at = 0;
         ssize_t got = read(s->from_init, buf_reserve(&s->in, READ_SIZE), READ_SIZE);
         CHECK(got > 0);
         s->in.size += (size_t)got;
     }
     CHECK(n > 0);
-    s->looked_at = (size_t)n;
+    s->looked_at += (size_t)n;
     return true;
 }
 

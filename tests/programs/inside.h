@@ -31,7 +31,7 @@ struct inside {
     pid_t      pid;
     int        to_init, from_init;
     struct buf in;
-    size_t     looked_at; /* bytes of the frame that inside_next gave last */
+    size_t     looked_at; /* bytes of the frames that inside_next gave */
 };
 
 void inside_start(struct inside *s, const char *init_path, const char *word);
