@@ -384,7 +384,7 @@ void egress_ready(const struct pollfd *polls)
     for (size_t i = 0; i < n; i++)
         if (connections[i].id)
             connection_ready(&connections[i], polls[4 + i].revents);
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 2; i++) {
         if (polls[2 * i].revents)
             let_in(doors.connections[i]);
         if (polls[2 * i + 1].revents)
