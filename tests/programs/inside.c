@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -118,12 +119,15 @@ bool inside_next(struct inside *s, int ms, struct frame *ret)
 void inside_send(struct inside *s, enum frame_type type, uint32_t channel, uint8_t stream,
                  const void *payload, size_t size)
 {
-    static uint8_t whole[FRAME_HEADER + FRAME_DATA_MAX];
+    uint8_t      header[FRAME_HEADER];
+    struct iovec parts[] = {{header, sizeof header}, {(void *)payload, size}};
+    ssize_t      n;
 
-    frame_write_header(whole, &(struct frame){type, stream, channel, payload, size});
-    if (size > 0)
-        memcpy(whole + FRAME_HEADER, payload, size);
-    CHECK(fd_write_all(s->to_init, whole, FRAME_HEADER + size) == 0);
+    frame_write_header(header, &(struct frame){type, stream, channel, payload, size});
+    n = writev(s->to_init, parts, 2);
+    CHECK(n >= FRAME_HEADER);
+    n -= FRAME_HEADER;
+    CHECK(fd_write_all(s->to_init, (const uint8_t *)payload + n, size - (size_t)n) == 0);
 }
 
 void inside_send_credit(struct inside *s, uint32_t channel, uint32_t bytes)
