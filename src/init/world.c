@@ -282,7 +282,7 @@ int world_open_doors(struct doors *ret, struct err *e)
 int world_find_destination(int fd, struct message_connect *ret)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
-    union door_address   a;
+    union door_address   a = {0};
     socklen_t            size = sizeof a;
 
     if (getsockname(fd, &a.any, &size) < 0)

@@ -7,113 +7,25 @@
 
 #include <cmocka.h>
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
-#include <net/if.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "jail/redirect.h"
 #include "pipe/ports.h"
+#include "programs/inside.h"
 
 enum { NOBODY = 65534, ORIGINAL_DESTINATION = 80, SECONDS = 20 };
 
 /* ---- in the child: what does not hold is told and ends it ---- */
-
-#define CHECK(what)                                                                                \
-    do {                                                                                           \
-        if (!(what)) {                                                                             \
-            fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #what, strerror(errno));       \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
-
-union address {
-    struct sockaddr     any;
-    struct sockaddr_in  v4;
-    struct sockaddr_in6 v6;
-};
-
-static socklen_t size_of(const union address *a)
-{
-    return a->any.sa_family == AF_INET ? sizeof a->v4 : sizeof a->v6;
-}
-
-static union address address(const char *text, uint16_t port)
-{
-    union address a = {0};
-
-    if (inet_pton(AF_INET, text, &a.v4.sin_addr) == 1) {
-        a.v4.sin_family = AF_INET;
-        a.v4.sin_port = htons(port);
-    } else {
-        CHECK(inet_pton(AF_INET6, text, &a.v6.sin6_addr) == 1);
-        a.v6.sin6_family = AF_INET6;
-        a.v6.sin6_port = htons(port);
-    }
-    return a;
-}
-
-static void check_same(const union address *a, const char *text, uint16_t port)
-{
-    union address b = address(text, port);
-
-    CHECK(a->any.sa_family == b.any.sa_family);
-    if (a->any.sa_family == AF_INET)
-        CHECK(a->v4.sin_addr.s_addr == b.v4.sin_addr.s_addr && a->v4.sin_port == b.v4.sin_port);
-    else
-        CHECK(memcmp(&a->v6.sin6_addr, &b.v6.sin6_addr, 16) == 0 &&
-              a->v6.sin6_port == b.v6.sin6_port);
-}
-
-static int bound(int type, const char *text, uint16_t port)
-{
-    union address a = address(text, port);
-    int           fd = socket(a.any.sa_family, type | SOCK_CLOEXEC, 0);
-
-    CHECK(fd >= 0 && bind(fd, &a.any, size_of(&a)) == 0);
-    return fd;
-}
-
-static int listener(const char *text, uint16_t port)
-{
-    int fd = bound(SOCK_STREAM, text, port);
-
-    CHECK(listen(fd, 10) == 0);
-    return fd;
-}
-
-/* errno of the attempt, 0 when it was made. */
-static int connecting(const char *text, uint16_t port, int *ret_fd)
-{
-    union address a = address(text, port);
-
-    *ret_fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(*ret_fd >= 0);
-    return connect(*ret_fd, &a.any, size_of(&a)) < 0 ? errno : 0;
-}
-
-static int sending(const char *text, uint16_t port, int *ret_fd)
-{
-    union address a = address(text, port);
-
-    *ret_fd = socket(a.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    CHECK(*ret_fd >= 0);
-    return sendto(*ret_fd, "query", 5, 0, &a.any, size_of(&a)) < 0 ? errno : 0;
-}
 
 static void check_original(int accepted, const char *text, uint16_t port)
 {
@@ -122,41 +34,7 @@ static void check_original(int accepted, const char *text, uint16_t port)
     int           level = strchr(text, ':') ? IPPROTO_IPV6 : IPPROTO_IP;
 
     CHECK(getsockopt(accepted, level, ORIGINAL_DESTINATION, &a, &size) == 0);
-    check_same(&a, text, port);
-}
-
-static void write_text(const char *path, const char *text)
-{
-    autofd int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-    CHECK(fd >= 0 && fd_write_all(fd, text, strlen(text)) == 0);
-}
-
-static void enter_namespaces(void)
-{
-    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
-    unsigned     uid = getuid(), gid = getgid();
-    char         map[40];
-    autofd int   fd = -1;
-
-    CHECK(unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0);
-    write_text("/proc/self/setgroups", "deny");
-    snprintf(map, sizeof map, "0 %u 1", gid);
-    write_text("/proc/self/gid_map", map);
-    snprintf(map, sizeof map, "0 %u 1", uid);
-    write_text("/proc/self/uid_map", map);
-    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    CHECK(fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &lo) == 0);
-}
-
-static void redirect(void)
-{
-    struct err e = {0};
-
-    if (redirect_to_init(&e) < 0) {
-        fprintf(stderr, "%s\n", e.msg);
-        _exit(1);
-    }
+    address_check(&a, text, port);
 }
 
 /* ---- around it ---- */
@@ -173,7 +51,7 @@ static int run_child(void (*test)(void), uid_t uid)
             CHECK(setgid(uid) == 0 && setuid(uid) == 0);
             prctl(PR_SET_DUMPABLE, 1); /* else /proc/self is still root's */
         }
-        enter_namespaces();
+        inside_enter();
         test();
         _exit(0);
     }
@@ -201,7 +79,7 @@ static void tcp(void)
 
     CHECK(connecting("93.184.215.14", 443, &fd) == ENETUNREACH); /* so it is the rules that do it */
     CHECK(connecting("2606:2800::1", 443, &fd) != 0);
-    redirect();
+    inside_redirect();
     CHECK(connecting("93.184.215.14", 443, &fd) ==
           ECONNREFUSED); /* at once, while nobody listens */
     v4 = listener("127.0.0.1", PORT_CONNECTIONS);
@@ -212,11 +90,12 @@ static void tcp(void)
 
         CHECK(connecting(hosts[i][0], (uint16_t)(443 + i), &fd) == 0);
         CHECK(getsockname(fd, &own.any, &size) == 0);
-        check_same(&own, hosts[i][1],
-                   own.any.sa_family == AF_INET ? ntohs(own.v4.sin_port) : ntohs(own.v6.sin6_port));
+        address_check(&own, hosts[i][1],
+                      own.any.sa_family == AF_INET ? ntohs(own.v4.sin_port)
+                                                   : ntohs(own.v6.sin6_port));
         size = sizeof peer;
         CHECK(getpeername(fd, &peer.any, &size) == 0);
-        check_same(&peer, hosts[i][0], (uint16_t)(443 + i));
+        address_check(&peer, hosts[i][0], (uint16_t)(443 + i));
         int accepted = accept(strchr(hosts[i][0], ':') ? v6 : v4, NULL, NULL);
         CHECK(accepted >= 0);
         check_original(accepted, hosts[i][0], (uint16_t)(443 + i));
@@ -233,7 +112,7 @@ static void loopback(void)
 {
     int fd, v4, v6, init;
 
-    redirect();
+    inside_redirect();
     init = listener("127.0.0.1", PORT_CONNECTIONS);
     CHECK(connecting("127.0.0.1", 8080, &fd) == ECONNREFUSED);
     CHECK(connecting("::1", 8080, &fd) == ECONNREFUSED);
@@ -266,21 +145,21 @@ static void lookups(void)
                                           "::1"};
     int                      fd, v4, v6;
 
-    redirect();
+    inside_redirect();
     v4 = bound(SOCK_DGRAM, "127.0.0.1", PORT_LOOKUPS);
     v6 = bound(SOCK_DGRAM, "::1", PORT_LOOKUPS);
     for (size_t i = 0; i < sizeof servers / sizeof servers[0]; i++) {
         int           init = strchr(servers[i], ':') ? v6 : v4;
         union address from = {0};
         socklen_t     size = sizeof from;
-        char          bytes[10];
+        char          bytes[20];
 
         CHECK(sending(servers[i], 53, &fd) == 0);
-        CHECK(recvfrom(init, bytes, sizeof bytes, 0, &from.any, &size) == 5);
+        CHECK(recvfrom(init, bytes, sizeof bytes, 0, &from.any, &size) == 19);
         CHECK(sendto(init, "answer", 6, 0, &from.any, size) == 6);
         size = sizeof from;
         CHECK(recvfrom(fd, bytes, sizeof bytes, 0, &from.any, &size) == 6);
-        check_same(&from, servers[i], 53); /* a resolver takes it from nobody else */
+        address_check(&from, servers[i], 53); /* a resolver takes it from nobody else */
     }
 }
 
@@ -296,7 +175,7 @@ static void others(void)
                                         "fd00::1"};
     int                      fd;
 
-    redirect();
+    inside_redirect();
     for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
         CHECK(sending(hosts[i], 54, &fd) == EPERM);
         CHECK(sending(hosts[i], 443, &fd) == EPERM);
@@ -317,7 +196,7 @@ static void twice(void)
 {
     struct err e = {0};
 
-    redirect();
+    inside_redirect();
     CHECK(redirect_to_init(&e) < 0 && strstr(e.msg, "route every address to lo"));
 }
 
@@ -349,7 +228,7 @@ static void no_ipv6(void)
     int fd, init;
 
     refuse_sockets(0, AF_INET6, EAFNOSUPPORT);
-    redirect();
+    inside_redirect();
     init = listener("127.0.0.1", PORT_CONNECTIONS);
     CHECK(connecting("93.184.215.14", 443, &fd) == 0);
     check_original(accept(init, NULL, NULL), "93.184.215.14", 443);
