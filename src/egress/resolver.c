@@ -39,6 +39,7 @@ struct resolving {
     struct resolver       *r;
     char                   name[DNS_NAME_MAX + 1];
     struct dns_addresses   found;
+    struct dns_addresses   six;     /* waits here: IPv4 goes first, whichever answer does */
     struct upstream_query *asks[2]; /* for A and AAAA; NULL: answered */
     bool                   sure;    /* some server has spoken */
     struct later           later;
@@ -177,12 +178,13 @@ static void take_answer(struct resolving *q, int which, const uint8_t *answer, s
     q->asks[which] = NULL;
     if (answer && dns_read_addresses(answer, size, which ? DNS_AAAA : DNS_A, &got) == 0) {
         q->sure = true;
-        add(&q->found, &got);
+        add(which ? &q->six : &q->found, &got);
         if (got.code != DNS_OK)
             q->found.code = got.code;
     }
     if (q->asks[!which])
         return;
+    add(&q->found, &q->six);
     if (!q->sure)
         q->found.code = DNS_SERVER_FAILED;
     keep(q->r, q->name, &q->found);
