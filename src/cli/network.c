@@ -22,6 +22,9 @@ int network_init(struct network *n, const char *name, const struct option_list *
         return -1;
     n->is_host = policy_kind(n->policy) == POLICY_HOST;
     snprintf(n->registry, sizeof n->registry, "npm_config_registry=%s", config.registry);
+    n->environment[0] = n->registry;
+    if (policy_kind(n->policy) == POLICY_NONE) /* npm would try again for more than a minute */
+        n->environment[1] = "npm_config_fetch_retries=0";
     return 0;
 }
 
