@@ -1,7 +1,7 @@
 // network.mjs BUILD RUNTIME_DIR: what a connection of a sandbox costs, against a direct one over loopback in the same run.
 //
 // All of it happens in a network namespace of its own, where a public address is on loopback: the program starts itself in there. One server,
-// one client program, which runs bare or in a sandbox, in turns.
+// one client program, ordinary Node, which runs bare or in a sandbox, in turns.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';
@@ -35,7 +35,7 @@ function serve() {
 
 const clients = {
   download: async (net, once, o) => {
-    const began = performance.now(), socket = net.connect({ port: o.port, host: o.address, onread: { buffer: new Uint8Array(1 << 18), callback: () => true } });
+    const began = performance.now(), socket = net.connect(o.port, o.address).on('data', () => {});
     await once(socket, 'close');
     return o.SIZE / (performance.now() - began);
   },
