@@ -53,15 +53,22 @@ static long long number_of(const json_t *row, const char *name)
     return (long long)json_integer_value(json_object_get(row, name));
 }
 
+static void tell_connection(const json_t *row)
+{
+    fprintf(stderr, "connection %s:%lld (%s), sent %lld bytes, received %lld, %lld ms\n",
+            text_of(row, "host"), number_of(row, "port"), text_of(row, "address"),
+            number_of(row, "sentBytes"), number_of(row, "receivedBytes"), number_of(row, "ms"));
+}
+
 void network_tell(const json_t *refused, const json_t *connections)
 {
     size_t  i;
     json_t *row;
 
-    json_array_foreach ((json_t *)refused, i, row)
+    json_array_foreach ((json_t *)refused, i, row) {
         tell_refused(row);
-    json_array_foreach ((json_t *)connections, i, row)
-        fprintf(stderr, "connection %s:%lld (%s), sent %lld bytes, received %lld, %lld ms\n",
-                text_of(row, "host"), number_of(row, "port"), text_of(row, "address"),
-                number_of(row, "sentBytes"), number_of(row, "receivedBytes"), number_of(row, "ms"));
+    }
+    json_array_foreach ((json_t *)connections, i, row) {
+        tell_connection(row);
+    }
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/fd.h"
+#include "base/str.h"
 #include "loop/later.h"
 
 enum {
@@ -98,7 +99,7 @@ static void keep(struct resolver *r, const char *name, const struct dns_addresse
         e = calloc(1, sizeof *e);
         if (!e)
             abort();
-        strcpy(e->name, name);
+        str_copy(e->name, sizeof e->name, name);
         SLIST_INSERT_HEAD(bucket_of(r, name), e, next);
         r->n++;
     }
@@ -220,7 +221,7 @@ struct resolving *resolver_find(struct resolver *r, const char *name, resolver_f
     if (!q || strlen(name) > DNS_NAME_MAX)
         abort();
     *q = (struct resolving){.r = r, .tell = found, .owner = owner};
-    strcpy(q->name, name);
+    str_copy(q->name, sizeof q->name, name);
     later_init(&q->later, r->base, step, q);
     if (known && known->until > now_s())
         q->found = known->found;
