@@ -16,6 +16,9 @@
     "hello 1:credit-10 1:done 2:credit-64k 2:done 3:started 3:out 3:err 3:credit-64k 3:end-out "   \
     "3:end-err 3:exited"
 
+#define VISIT "^1:connect ^1:out ^1:out ^1:credit-in-12 ^1:end-out"
+#define NAME "^1:query ^2:connect-name ^2:out ^2:end-out ^3:query ^4:connect-name ^4:out"
+
 static const struct seed {
     const char *path, *story; /* +N: a byte of that value; cut: the last frame is cut short */
 } seeds[] = {
@@ -93,6 +96,30 @@ static const struct seed {
     {"server/started-twice", "+0 hello 1:done 2:credit-64k 2:done 3:started 3:started 3:out"},
     {"server/nobody-reads-stdin",
      "+0 hello 1:done 2:credit-64k 2:done 3:started 3:end 3:end-out 3:end-err 3:exited"},
+    {"egress/echo", "+0 " VISIT},
+    {"egress/echo-half-closed", "+0 ^1:connect ^1:end-out ^1:out"},
+    {"egress/hangs-up", "+8 " VISIT},
+    {"egress/silent", "+16 " VISIT " ^1:bulk-out ^1:bulk-out ^1:reset"},
+    {"egress/refused-outside", "+4 " VISIT},
+    {"egress/refused-by-policy", "+32 " VISIT},
+    {"egress/changes-its-mind", "+64 " VISIT " ^2:connect ^1:out ^2:out"},
+    {"egress/private", "+0 ^1:connect-private ^1:out ^2:connect-registry ^2:out ^2:end-out"},
+    {"egress/registry", "+32 ^1:connect-registry ^1:out ^1:end-out"},
+    {"egress/name", "+0 " NAME},
+    {"egress/name-private", "+2 " NAME},
+    {"egress/name-garbled", "+128 " NAME},
+    {"egress/name-not-allowed", "+32 " NAME},
+    {"egress/made-up-by-itself", "+0 ^1:connect-name ^1:out"},
+    {"egress/forwarded", "+0 ^1:query-txt ^2:lookup ^3:query-garbled"},
+    {"egress/number-twice", "+0 ^1:connect ^1:connect"},
+    {"egress/number-not-of-init", "+0 1:connect ^2:query ^1:connect"},
+    {"egress/past-the-end", "+0 ^1:connect ^1:end-out ^1:end-out"},
+    {"egress/credit-too-much", "+0 ^1:connect ^1:credit-64k"},
+    {"egress/not-its-frames", "+0 ^1:connect ^1:started"},
+    {"egress/message-query", "+1 dns-query"},
+    {"egress/message-txt", "+1 dns-txt"},
+    {"egress/message-answer", "+1 dns-answer"},
+
     {"server/cut-short", "+0 hello 1:done 2:credit-64k 2:done 3:started 3:out cut"},
 };
 
@@ -137,11 +164,36 @@ static int exited_wildly(struct buf *b, const char *text)
     return message_pack_exited(b, &(struct message_exited){-1, INT32_MAX, 0, 0, false});
 }
 
+/* `text`: the port, then the last four bytes of the address. */
 static int connect_to(struct buf *b, const char *text)
 {
-    (void)text;
-    return message_pack_connect(
-        b, &(struct message_connect){{[10] = 0xff, 0xff, 93, 184, 215, 14}, 443});
+    struct message_connect m = {.address = {[10] = 0xff, 0xff}};
+
+    if (sscanf(text, "%hu %hhu.%hhu.%hhu.%hhu", &m.port, &m.address[12], &m.address[13],
+               &m.address[14], &m.address[15]) != 5)
+        return -1;
+    return message_pack_connect(b, &m);
+}
+
+/* A question for a.test; `text` has the type's letter. */
+static int query(struct buf *b, const char *text)
+{
+    static const uint8_t head[] = {0, 7, 1, 0,   0, 1,   0,   0,   0,  0,
+                                   0, 0, 1, 'a', 4, 't', 'e', 's', 't'};
+    const uint8_t        tail[] = {0, 0, (uint8_t)*text, 0, 1};
+
+    return buf_add(b, head, sizeof head) < 0 ? -1 : buf_add(b, tail, sizeof tail);
+}
+
+static int answer(struct buf *b, const char *text)
+{
+    static const uint8_t record[] = {0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 93, 184, 216, 34};
+
+    if (query(b, text) < 0 || buf_add(b, record, sizeof record) < 0)
+        return -1;
+    b->data[2] |= 0x80;
+    b->data[7] = 1;
+    return 0;
 }
 
 static int error(struct buf *b, const char *text)
@@ -199,7 +251,18 @@ static const struct word {
     {"net-half", FRAME_SPAWN, 0, spawn, "/bin/h"},
     {"net-hang-up", FRAME_SPAWN, 0, spawn, "/bin/r"},
     {"dns", FRAME_SPAWN, 0, spawn, "/bin/d"},
-    {"connect", FRAME_CONNECT, 0, connect_to, NULL},
+    {"connect", FRAME_CONNECT, 0, connect_to, "443 93.184.215.14"},
+    {"connect-name", FRAME_CONNECT, 0, connect_to, "443 198.18.1.0"},
+    {"connect-private", FRAME_CONNECT, 0, connect_to, "80 10.1.2.3"},
+    {"connect-registry", FRAME_CONNECT, 0, connect_to, "4873 10.9.9.9"},
+    {"bulk-out", FRAME_DATA, STREAM_OUT, bulk, "."},
+    {"credit-in-12", FRAME_CREDIT, STREAM_IN, number, "12"},
+    {"query", FRAME_LOOKUP, 0, query, "\1"},
+    {"query-txt", FRAME_LOOKUP, 0, query, "\20"},
+    {"query-garbled", FRAME_LOOKUP, 0, bytes, "\1\1\1\1\1\1\1\1\1\1\1\1\1"},
+    {"dns-query", 0, 0, query, "\1"},
+    {"dns-txt", 0, 0, query, "\20"},
+    {"dns-answer", 0, 0, answer, "\1"},
     {"reset", FRAME_RESET, 0, NULL, NULL},
     {"lookup", FRAME_LOOKUP, 0, bytes, "a query of some bytes"},
     {"found", FRAME_FOUND, 0, bytes, "an answer of some bytes"},
@@ -219,6 +282,8 @@ static void add_frame(struct buf *b, uint32_t channel, const char *name)
         if (strcmp(w->name, name) != 0)
             continue;
         buf_init(&p, 1000);
+        if (w->type == 0 && w->pack(b, w->text) == 0)
+            return; /* bytes alone */
         if ((w->pack && w->pack(&p, w->text) < 0) ||
             frame_add(b, &(struct frame){w->type, w->stream, channel, p.data, p.size}) < 0)
             abort();

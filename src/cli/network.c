@@ -38,6 +38,9 @@ int network_init(struct network *n, const char *name, const struct option_list *
     if (n->policy && npm_config_registry(config, "npm", registry, e) == 0) {
         n->is_host = policy_kind(n->policy) == POLICY_HOST;
         name_registry(n, registry);
+        n->environment[0] = n->registry;
+        if (policy_kind(n->policy) == POLICY_NONE) /* npm would try again for more than a minute */
+            n->environment[1] = "npm_config_fetch_retries=0";
         r = 0;
     }
     npm_config_free(config);
@@ -69,15 +72,22 @@ static long long number_of(const json_t *row, const char *name)
     return (long long)json_integer_value(json_object_get(row, name));
 }
 
+static void tell_connection(const json_t *row)
+{
+    fprintf(stderr, "connection %s:%lld (%s), sent %lld bytes, received %lld, %lld ms\n",
+            text_of(row, "host"), number_of(row, "port"), text_of(row, "address"),
+            number_of(row, "sentBytes"), number_of(row, "receivedBytes"), number_of(row, "ms"));
+}
+
 void network_tell(const json_t *refused, const json_t *connections)
 {
     size_t  i;
     json_t *row;
 
-    json_array_foreach ((json_t *)refused, i, row)
+    json_array_foreach ((json_t *)refused, i, row) {
         tell_refused(row);
-    json_array_foreach ((json_t *)connections, i, row)
-        fprintf(stderr, "connection %s:%lld (%s), sent %lld bytes, received %lld, %lld ms\n",
-                text_of(row, "host"), number_of(row, "port"), text_of(row, "address"),
-                number_of(row, "sentBytes"), number_of(row, "receivedBytes"), number_of(row, "ms"));
+    }
+    json_array_foreach ((json_t *)connections, i, row) {
+        tell_connection(row);
+    }
 }

@@ -12,7 +12,8 @@
 struct network {
     struct policy *policy;
     bool           is_host;
-    char           registry[1100]; /* for the environment: npm_config_registry=URL, no secrets */
+    char           registry[1100];     /* npm_config_registry=URL, no secrets */
+    const char    *environment[2 + 1]; /* what npm inside must know, as NAME=VALUE */
 };
 
 /* `name` NULL: 'allow' if there are rules, else 'internet'. */

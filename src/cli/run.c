@@ -174,8 +174,8 @@ static bool has_key(const char *const *list, size_t n, const char *item)
 }
 
 /* The user's variables, the last of each name, then those of the engine that he did not set. */
-static void compose_env(const struct run_options *o, const char *const *base, const char *registry,
-                        const char **ret)
+static void compose_env(const struct run_options *o, const char *const *base,
+                        const char *const *more, const char **ret)
 {
     size_t n = 0;
 
@@ -185,8 +185,9 @@ static void compose_env(const struct run_options *o, const char *const *base, co
     for (; *base; base++)
         if (!has_key(ret, n, *base))
             ret[n++] = *base;
-    if (!has_key(ret, n, registry))
-        ret[n++] = registry;
+    for (; *more; more++)
+        if (!has_key(ret, n, *more))
+            ret[n++] = *more;
     ret[n] = NULL;
 }
 
@@ -297,7 +298,7 @@ static int run_script(struct run_options *o, const struct network *network,
     args[1] = script->path;
     for (int i = 0; i < argc; i++)
         args[i + 2] = argv[i];
-    compose_env(o, native_environment(), network->registry, env);
+    compose_env(o, native_environment(), network->environment, env);
     TRY(session_run(plan, network->is_host ? NULL : network->policy, &spec, &result, e));
     tell_verdict(o, &result.run);
     network_tell(result.refused, o->stats ? result.connections : NULL);

@@ -1,3 +1,6 @@
+/* Theory of operation. Bytes are moved by trying: new credit and new bytes ask for a step, which
+ * reads or writes at once, and only what the kernel did not give or take waits for an event. In a
+ * bulk transfer the kernel nearly always has something, and then no event is ever added. */
 #include "egress/carry.h"
 
 #include <errno.h>
@@ -34,7 +37,8 @@ struct carry {
     void                   *owner;
 
     /* facts */
-    bool       connected, in_ended, out_ended, out_shut;
+    bool       connected, reading, in_ended, out_ended, out_shut; /* reading: by event */
+    bool       has_credit, has_bytes;                             /* since the last step */
     struct err err;
 };
 
@@ -54,6 +58,7 @@ static void close_socket(struct carry *c)
     if (c->writable)
         event_free(c->writable);
     c->readable = c->writable = NULL;
+    c->reading = false;
     fd_close(&c->fd);
 }
 
@@ -77,24 +82,38 @@ static void write_out(struct carry *c)
         later_ask(&c->step);
 }
 
-static void want_input(struct carry *c)
+static bool may_read(const struct carry *c)
 {
-    if (c->connected && !c->in_ended && !c->err.kind && c->credit > 0)
-        event_add(c->readable, NULL);
+    return c->connected && !c->in_ended && !c->err.kind && c->credit > 0;
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+/* The event stays while there is credit: adding it for each read would cost as much as the read. */
+static void want_input(struct carry *c)
+{
+    bool wanted = may_read(c);
+
+    if (wanted == c->reading || !c->readable)
+        return;
+    c->reading = wanted;
+    if (wanted)
+        event_add(c->readable, NULL);
+    else
+        event_del(c->readable);
+}
+
+static void read_once(struct carry *c)
 {
     static uint8_t bytes[FRAME_DATA_MAX]; /* one loop: nobody else is in here meanwhile */
-    struct carry  *c = arg;
     size_t         most = c->credit < sizeof bytes ? c->credit : sizeof bytes;
     size_t         may = meter_take(c->meter, most);
     ssize_t        n;
 
-    (void)what;
-    if (may == 0)
-        return; /* carry_go_on comes */
-    n = read(fd, bytes, may);
+    if (may == 0) { /* carry_go_on comes */
+        c->reading = false;
+        event_del(c->readable);
+        return;
+    }
+    n = read(c->fd, bytes, may);
     meter_give_back(c->meter, may - (n > 0 ? (size_t)n : 0));
     deadline_set(&c->deadline, c->idle_ms);
     if (n > 0) {
@@ -108,6 +127,13 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
         fail(c, errno, ERR_UNAVAILABLE, NULL);
     }
     want_input(c);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    read_once(arg);
 }
 
 /* ---- making it ---- */
@@ -155,7 +181,7 @@ static int begin(struct carry *c, const struct ip *address)
     c->fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (c->fd < 0 || (connect(c->fd, (struct sockaddr *)&to, size) < 0 && errno != EINPROGRESS))
         return -1;
-    c->readable = event_new(c->base, c->fd, EV_READ, on_readable, c);
+    c->readable = event_new(c->base, c->fd, EV_READ | EV_PERSIST, on_readable, c);
     c->writable = event_new(c->base, c->fd, EV_WRITE, on_writable, c);
     if (!c->readable || !c->writable)
         abort();
@@ -194,6 +220,11 @@ static void step(void *owner)
 {
     struct carry *c = owner;
 
+    if (c->has_bytes && c->connected && !c->err.kind && !event_pending(c->writable, EV_WRITE, NULL))
+        write_out(c);
+    if (c->has_credit && !c->reading && may_read(c))
+        read_once(c);
+    c->has_bytes = c->has_credit = false;
     if (!c->err.kind && c->connected && c->out_ended && c->out.size == 0 && !c->out_shut) {
         c->out_shut = true;
         shutdown(c->fd, SHUT_WR);
@@ -250,7 +281,8 @@ int carry_write(struct carry *c, const void *bytes, size_t size)
         return -1;
     if (c->connected && !c->err.kind) {
         deadline_set(&c->deadline, c->idle_ms);
-        event_add(c->writable, NULL);
+        c->has_bytes = true;
+        later_ask(&c->step);
     }
     return 0;
 }
@@ -264,7 +296,8 @@ void carry_end(struct carry *c)
 void carry_credit(struct carry *c, uint32_t bytes)
 {
     c->credit += bytes;
-    want_input(c);
+    c->has_credit = true;
+    later_ask(&c->step);
 }
 
 void carry_go_on(struct carry *c)

@@ -68,8 +68,8 @@ struct egress {
     const struct egress_ops *ops;
     void                    *owner;
     struct names            *names;
-    LIST_HEAD(, connection) connections[BUCKETS];
-    LIST_HEAD(, lookup) lookups;
+    LIST_HEAD(bucket, connection) connections[BUCKETS];
+    LIST_HEAD(lookups, lookup) lookups;
     size_t          n_connections, n_lookups;
     uint32_t        last_id;                 /* numbers of init ascend */
     int64_t         tokens_milli, tokens_ms; /* connects that are still free; since when */

@@ -41,19 +41,18 @@ static bool is_name(const char *text)
 }
 
 /* "443", "8000-8999" or nothing. */
-static int parse_ports(const char *text, struct rule *ret)
+static int parse_ports(char *text, struct rule *ret)
 {
-    autofree char *first = strdup(text);
-    char          *dash = strchr(first, '-');
-    int64_t        from, to;
+    char   *dash = strchr(text, '-');
+    int64_t from, to;
 
     ret->from = 1, ret->to = UINT16_MAX;
     if (!*text)
         return 0;
     if (dash)
         *dash++ = '\0';
-    TRY(str_parse_count(first, 1, UINT16_MAX, &from, NULL));
-    TRY(str_parse_count(dash ? dash : first, from, UINT16_MAX, &to, NULL));
+    TRY(str_parse_count(text, 1, UINT16_MAX, &from, NULL));
+    TRY(str_parse_count(dash ? dash : text, from, UINT16_MAX, &to, NULL));
     ret->from = (uint16_t)from, ret->to = (uint16_t)to;
     return 0;
 }

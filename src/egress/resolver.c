@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/fd.h"
+#include "base/str.h"
 #include "loop/later.h"
 
 enum {
@@ -39,6 +40,7 @@ struct resolving {
     struct resolver       *r;
     char                   name[DNS_NAME_MAX + 1];
     struct dns_addresses   found;
+    struct dns_addresses   six;     /* waits here: IPv4 goes first, whichever answer does */
     struct upstream_query *asks[2]; /* for A and AAAA; NULL: answered */
     bool                   sure;    /* some server has spoken */
     struct later           later;
@@ -97,7 +99,7 @@ static void keep(struct resolver *r, const char *name, const struct dns_addresse
         e = calloc(1, sizeof *e);
         if (!e)
             abort();
-        strcpy(e->name, name);
+        str_copy(e->name, sizeof e->name, name);
         SLIST_INSERT_HEAD(bucket_of(r, name), e, next);
         r->n++;
     }
@@ -177,12 +179,13 @@ static void take_answer(struct resolving *q, int which, const uint8_t *answer, s
     q->asks[which] = NULL;
     if (answer && dns_read_addresses(answer, size, which ? DNS_AAAA : DNS_A, &got) == 0) {
         q->sure = true;
-        add(&q->found, &got);
+        add(which ? &q->six : &q->found, &got);
         if (got.code != DNS_OK)
             q->found.code = got.code;
     }
     if (q->asks[!which])
         return;
+    add(&q->found, &q->six);
     if (!q->sure)
         q->found.code = DNS_SERVER_FAILED;
     keep(q->r, q->name, &q->found);
@@ -218,7 +221,7 @@ struct resolving *resolver_find(struct resolver *r, const char *name, resolver_f
     if (!q || strlen(name) > DNS_NAME_MAX)
         abort();
     *q = (struct resolving){.r = r, .tell = found, .owner = owner};
-    strcpy(q->name, name);
+    str_copy(q->name, sizeof q->name, name);
     later_init(&q->later, r->base, step, q);
     if (known && known->until > now_s())
         q->found = known->found;

@@ -24,7 +24,7 @@ const char native_node[] = RUNTIME "/bin/node";
 
 enum {
     BYTES_PER_INODE = 4096,
-    INIT_MEMORY = 16 << 20, /* beside the files it writes */
+    INIT_MEMORY = 64 << 20, /* beside the files it writes: windows of its connections */
     PIPE_SIZE = 1 << 20,
 };
 
@@ -307,10 +307,11 @@ int native_start(struct native *ret, struct child *jail, struct event_base *base
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys(e, "pipe");
     in_read = ends[0], in_write = ends[1];
+    fcntl(in_write, F_SETPIPE_SZ, PIPE_SIZE);
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys(e, "pipe");
     out_read = ends[0], out_write = ends[1];
-    fcntl(out_read, F_SETPIPE_SZ, PIPE_SIZE); /* best effort: smaller is only slower */
+    fcntl(out_read, F_SETPIPE_SZ, PIPE_SIZE); /* best effort, both: smaller is only slower */
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return err_sys(e, "socketpair");
     ours = ends[0], its = ends[1];

@@ -22,7 +22,7 @@
 #include "pipe/message.h"
 
 enum {
-    CREDIT_STEP = WINDOW_CONNECTION / 4, /* less is not worth a frame */
+    CREDIT_STEP = WINDOW_CONNECTION / 2, /* less is not worth a frame */
     AT_A_TIME = 32,                      /* of one door, so that nobody else waits for long */
     QUERY_MIN = 12,
     QUERY_MAX = 4096,
