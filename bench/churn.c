@@ -105,7 +105,7 @@ static int live_once(struct event_base *base, const json_t *plan, const struct r
 {
     struct life l = {.base = base};
 
-    l.sandbox = sandbox_start(base, plan, &sandbox_ops, &l, e);
+    l.sandbox = sandbox_start(base, plan, NULL, &sandbox_ops, &l, e);
     if (!l.sandbox)
         return -1;
     run_start(l.sandbox, spec, &run_ops, &l);
@@ -129,7 +129,7 @@ static int live(const char *runtime_dir, int count, const char **argv, struct er
                                .fds = 1024,
                                .runtime_dir = runtime_dir};
     struct run_spec    run = {.argv = argv,
-                              .env = (const char **)native_environment(NATIVE_NETWORK_NONE),
+                              .env = (const char **)native_environment(),
                               .cwd = "/workspace",
                               .timeout_ms = 30000};
     struct event_base *base = event_base_new();

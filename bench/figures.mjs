@@ -97,6 +97,22 @@ function stream() {
   figure('  ratio', cats / ours, '', { least: 0.5 });
 }
 
+// ---- the way out of a sandbox: its inside half, see bench/egress.c ----
+
+function egress() {
+  const lines = output(program('egress'), [program('jerboa-init')]).trim().split('\n').map((line) => line.split(' '));
+  const of = Object.fromEntries(lines.map(([name, direct, ours]) => [name, { direct: Number(direct), ours: Number(ours) }]));
+  for (const [name, text] of [['down', 'to code'], ['up', 'from code']]) {
+    figure(`connection ${text}: direct`, of[name].direct, 'MB/s');
+    figure('  redirected, init, pipe', of[name].ours, 'MB/s');
+    figure('  ratio', of[name].ours / of[name].direct, '', { least: 0.3 });
+  }
+  figure('a byte there and back: direct', of.trip.direct / 1e3, 'ms');
+  figure('  more when redirected', (of.trip.ours - of.trip.direct) / 1e3, 'ms', { most: 1 });
+  figure('connect to first byte: direct', of['first-byte'].direct / 1e3, 'ms');
+  figure('  more when redirected', (of['first-byte'].ours - of['first-byte'].direct) / 1e3, 'ms', { most: 1 });
+}
+
 // ---- many sandboxes, one after the other, by one process ----
 
 const FIRST_UID = 0x70000000;
@@ -169,6 +185,7 @@ beginTable();
 coldStart();
 work();
 await init();
+egress();
 stream();
 await churn();
 endTable();

@@ -37,6 +37,7 @@ static void require_same(const struct frame *f, int packed, const struct buf *b)
 
 ROUND_TRIP(write_file)
 ROUND_TRIP(exited)
+ROUND_TRIP(connect)
 ROUND_TRIP(error)
 ROUND_TRIP(group_ended)
 
@@ -74,6 +75,7 @@ static void unpack_all(const struct frame *f)
     round_trip_spawn(f);
     round_trip_write_file(f);
     round_trip_exited(f);
+    round_trip_connect(f);
     round_trip_error(f);
     round_trip_group_ended(f);
 }

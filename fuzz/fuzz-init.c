@@ -4,9 +4,10 @@
  * and init must survive them. world.c stands in for everything around init. Its stdout is a file in
  * memory, read back after every turn: whatever init sends must be frames that init may send.
  *
- * channel.c is included, not linked: its table has no function that empties it (init ends with
- * it), and its bounds are asserted here. */
+ * channel.c and egress.c are included, not linked: their tables have no function that empties them
+ * (init ends with them), and their bounds are asserted here. */
 #include "init/channel.c"
+#include "init/egress.c"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -58,17 +59,28 @@ static void check_bounds(void)
             assert(c->outputs[k].credit <= WINDOW_FROM_INIT);
         assert(c->kind == CHANNEL_PROCESS ? c->file_fd < 0 : c->file_fd >= 0 && c->pid == 0);
     }
+    for (size_t i = 0; i < EGRESS_CONNECTIONS_MAX; i++) {
+        const struct connection *c = &connections[i];
+
+        if (!c->id)
+            continue;
+        assert(i < n_places && c->fd >= 0 && c->id & CHANNEL_OF_INIT);
+        assert(c->in.size + c->owed <= WINDOW_CONNECTION && c->owed < CREDIT_STEP);
+        assert(c->credit <= WINDOW_CONNECTION && !(c->in_shut && c->out_ended));
+        assert(!c->in_shut || (c->in_ended && c->in.size == 0));
+    }
 }
 
 /* One round of main.c's loop, without waiting. */
 static void turn(void)
 {
-    struct pollfd polls[CHANNEL_POLLS_MAX];
-    size_t        n = channel_fill_polls(polls);
+    struct pollfd polls[CHANNEL_POLLS_MAX + EGRESS_POLLS_MAX];
+    size_t        first = channel_fill_polls(polls), n = egress_fill_polls(polls + first);
 
-    assert(n <= CHANNEL_POLLS_MAX);
-    poll(polls, n, 0);
+    assert(first <= CHANNEL_POLLS_MAX && n <= EGRESS_POLLS_MAX);
+    poll(polls, first + n, 0);
     channel_ready(polls);
+    egress_ready(polls + first);
     world_turn();
     channel_reap();
     check_bounds();
@@ -101,13 +113,33 @@ static void feed(struct inbox *inbox, const uint8_t *data, size_t size)
     close(ends[0]);
 }
 
+/* The next input finds no connection, no query, and the first number free. */
+static void empty_egress(void)
+{
+    uint8_t byte;
+    int     fd;
+
+    for (size_t i = 0; i < EGRESS_CONNECTIONS_MAX; i++)
+        if (connections[i].id)
+            close_connection(&connections[i]);
+    while ((fd = accept4(doors.connections[0], NULL, NULL, SOCK_CLOEXEC)) >= 0)
+        close(fd);
+    while (recv(doors.lookups[0], &byte, 1, 0) >= 0)
+        ;
+    memset(lookups, 0, sizeof lookups);
+    n_lookups = last_number = 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static bool  ready;
     struct inbox inbox;
 
-    if (!ready)
+    if (!ready) {
         redirect_stdout();
+        if (egress_open(NULL) < 0)
+            abort();
+    }
     ready = true;
     inbox_init(&inbox);
     inbox_send_hello();
@@ -118,5 +150,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (channels[i].kind)
             close_channel(&channels[i]);
     world_reset();
+    empty_egress();
     return 0;
 }

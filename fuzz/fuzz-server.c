@@ -235,7 +235,7 @@ static void set_the_scene(void)
         .files = files, .n_files = 2, .argv = argv, .env = env, .cwd = "/", .has_stdin = true};
     autojson json_t *plan = json_object();
 
-    play.sandbox = sandbox_start(play.base, plan, &sandbox_ops, NULL, NULL);
+    play.sandbox = sandbox_start(play.base, plan, NULL, &sandbox_ops, NULL, NULL);
     play.run = run_start(play.sandbox, &spec, &run_ops, NULL);
     turn();
 }

@@ -1,6 +1,7 @@
 /* seeds - writes the seeds that are made of frames: BUILD/fuzz/seeds fuzz/corpus
  *
- * Each is a short story in words, a word a frame, with its channel in front. Run it again when the
+ * Each is a short story in words, a word a frame, with its channel in front, `^` for one of init's.
+ * Run it again when the
  * grammar changes: old seeds would die at their first frame. */
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +15,9 @@
 #define GOOD_RUN                                                                                   \
     "hello 1:credit-10 1:done 2:credit-64k 2:done 3:started 3:out 3:err 3:credit-64k 3:end-out "   \
     "3:end-err 3:exited"
+
+#define VISIT "^1:connect ^1:out ^1:out ^1:credit-in-12 ^1:end-out"
+#define NAME "^1:query ^2:connect-name ^2:out ^2:end-out ^3:query ^4:connect-name ^4:out"
 
 static const struct seed {
     const char *path, *story; /* +N: a byte of that value; cut: the last frame is cut short */
@@ -30,6 +34,8 @@ static const struct seed {
     {"frame/group-make-end", "1:group-make 1:group-end"},
     {"frame/plan", "plan"},
     {"frame/started-done", "1:started 1:done"},
+    {"frame/connect", "^1:connect ^1:out ^1:data ^1:end-out ^1:reset"},
+    {"frame/lookup", "^2:lookup ^2:found"},
     {"frame/cut-short", "1:cat cut"},
 
     {"init/hello-twice", "hello hello"},
@@ -51,6 +57,22 @@ static const struct seed {
     {"init/data-past-the-end", "hello 1:wait 1:bulk 1:end 1:data"},
     {"init/plan-on-a-channel", "hello 1:cat 1:plan"},
     {"init/cut-short", "hello 1:cat cut"},
+    {"init/connection",
+     "hello 1:net-echo 9:bulk ^1:data ^1:data 9:bulk ^1:credit-out 9:bulk ^1:end 9:bulk"},
+    {"init/connection-reset", "hello 1:net-echo 9:bulk ^1:data ^1:reset ^1:data 9:bulk ^2:reset"},
+    {"init/connection-half-closed", "hello 1:net-half 9:bulk ^1:data 9:bulk ^1:end 9:bulk ^2:end"},
+    {"init/connection-hangs-up",
+     "hello 1:net-hang-up 9:bulk ^1:data 9:bulk ^1:data ^2:data ^2:end"},
+    {"init/connection-floods", "hello 1:net-flood 9:bulk 9:bulk 9:bulk 9:bulk 9:bulk 9:bulk 9:bulk "
+                               "9:bulk ^1:credit-out 9:bulk ^1:end 1:kill 9:bulk"},
+    {"init/connection-past-its-credit", "hello 1:net-echo 9:bulk ^1:credit-out"},
+    {"init/connection-data-past-the-end", "hello 1:net-half 9:bulk ^1:end ^1:data"},
+    {"init/lookups", "hello 1:dns 9:bulk ^1:found ^3:found 9:bulk ^2:found ^2:found ^99:found"},
+    {"init/network-in-a-crowd",
+     "hello 1:net-echo 2:net-half 3:net-flood 4:dns 5:net-hang-up 6:cat 7:net-echo 8:net-echo "
+     "9:bulk ^1:data ^2:data ^3:credit-out ^4:found ^5:data ^6:data ^7:data ^8:end ^9:reset "
+     "9:bulk ^1:end 1:kill 9:bulk ^3:reset ^2:end 9:bulk"},
+    {"init/spawn-on-a-channel-of-init", "hello ^1:cat"},
 
     {"server/good-run", "+0 " GOOD_RUN},
     {"server/good-run-at-once", "+16 " GOOD_RUN},
@@ -74,6 +96,30 @@ static const struct seed {
     {"server/started-twice", "+0 hello 1:done 2:credit-64k 2:done 3:started 3:started 3:out"},
     {"server/nobody-reads-stdin",
      "+0 hello 1:done 2:credit-64k 2:done 3:started 3:end 3:end-out 3:end-err 3:exited"},
+    {"egress/echo", "+0 " VISIT},
+    {"egress/echo-half-closed", "+0 ^1:connect ^1:end-out ^1:out"},
+    {"egress/hangs-up", "+8 " VISIT},
+    {"egress/silent", "+16 " VISIT " ^1:bulk-out ^1:bulk-out ^1:reset"},
+    {"egress/refused-outside", "+4 " VISIT},
+    {"egress/refused-by-policy", "+32 " VISIT},
+    {"egress/changes-its-mind", "+64 " VISIT " ^2:connect ^1:out ^2:out"},
+    {"egress/private", "+0 ^1:connect-private ^1:out ^2:connect-registry ^2:out ^2:end-out"},
+    {"egress/registry", "+32 ^1:connect-registry ^1:out ^1:end-out"},
+    {"egress/name", "+0 " NAME},
+    {"egress/name-private", "+2 " NAME},
+    {"egress/name-garbled", "+128 " NAME},
+    {"egress/name-not-allowed", "+32 " NAME},
+    {"egress/made-up-by-itself", "+0 ^1:connect-name ^1:out"},
+    {"egress/forwarded", "+0 ^1:query-txt ^2:lookup ^3:query-garbled"},
+    {"egress/number-twice", "+0 ^1:connect ^1:connect"},
+    {"egress/number-not-of-init", "+0 1:connect ^2:query ^1:connect"},
+    {"egress/past-the-end", "+0 ^1:connect ^1:end-out ^1:end-out"},
+    {"egress/credit-too-much", "+0 ^1:connect ^1:credit-64k"},
+    {"egress/not-its-frames", "+0 ^1:connect ^1:started"},
+    {"egress/message-query", "+1 dns-query"},
+    {"egress/message-txt", "+1 dns-txt"},
+    {"egress/message-answer", "+1 dns-answer"},
+
     {"server/cut-short", "+0 hello 1:done 2:credit-64k 2:done 3:started 3:out cut"},
 };
 
@@ -116,6 +162,38 @@ static int exited_wildly(struct buf *b, const char *text)
 {
     (void)text;
     return message_pack_exited(b, &(struct message_exited){-1, INT32_MAX, 0, 0, false});
+}
+
+/* `text`: the port, then the last four bytes of the address. */
+static int connect_to(struct buf *b, const char *text)
+{
+    struct message_connect m = {.address = {[10] = 0xff, 0xff}};
+
+    if (sscanf(text, "%hu %hhu.%hhu.%hhu.%hhu", &m.port, &m.address[12], &m.address[13],
+               &m.address[14], &m.address[15]) != 5)
+        return -1;
+    return message_pack_connect(b, &m);
+}
+
+/* A question for a.test; `text` has the type's letter. */
+static int query(struct buf *b, const char *text)
+{
+    static const uint8_t head[] = {0, 7, 1, 0,   0, 1,   0,   0,   0,  0,
+                                   0, 0, 1, 'a', 4, 't', 'e', 's', 't'};
+    const uint8_t        tail[] = {0, 0, (uint8_t)*text, 0, 1};
+
+    return buf_add(b, head, sizeof head) < 0 ? -1 : buf_add(b, tail, sizeof tail);
+}
+
+static int answer(struct buf *b, const char *text)
+{
+    static const uint8_t record[] = {0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 93, 184, 216, 34};
+
+    if (query(b, text) < 0 || buf_add(b, record, sizeof record) < 0)
+        return -1;
+    b->data[2] |= 0x80;
+    b->data[7] = 1;
+    return 0;
 }
 
 static int error(struct buf *b, const char *text)
@@ -168,6 +246,26 @@ static const struct word {
     {"exited", FRAME_EXITED, 0, exited, "0"},
     {"exited-wildly", FRAME_EXITED, 0, exited_wildly, NULL},
     {"error", FRAME_ERROR, 0, error, "it cannot be done"},
+    {"net-echo", FRAME_SPAWN, 0, spawn, "/bin/t"},
+    {"net-flood", FRAME_SPAWN, 0, spawn, "/bin/f"},
+    {"net-half", FRAME_SPAWN, 0, spawn, "/bin/h"},
+    {"net-hang-up", FRAME_SPAWN, 0, spawn, "/bin/r"},
+    {"dns", FRAME_SPAWN, 0, spawn, "/bin/d"},
+    {"connect", FRAME_CONNECT, 0, connect_to, "443 93.184.215.14"},
+    {"connect-name", FRAME_CONNECT, 0, connect_to, "443 198.18.1.0"},
+    {"connect-private", FRAME_CONNECT, 0, connect_to, "80 10.1.2.3"},
+    {"connect-registry", FRAME_CONNECT, 0, connect_to, "4873 10.9.9.9"},
+    {"bulk-out", FRAME_DATA, STREAM_OUT, bulk, "."},
+    {"credit-in-12", FRAME_CREDIT, STREAM_IN, number, "12"},
+    {"query", FRAME_LOOKUP, 0, query, "\1"},
+    {"query-txt", FRAME_LOOKUP, 0, query, "\20"},
+    {"query-garbled", FRAME_LOOKUP, 0, bytes, "\1\1\1\1\1\1\1\1\1\1\1\1\1"},
+    {"dns-query", 0, 0, query, "\1"},
+    {"dns-txt", 0, 0, query, "\20"},
+    {"dns-answer", 0, 0, answer, "\1"},
+    {"reset", FRAME_RESET, 0, NULL, NULL},
+    {"lookup", FRAME_LOOKUP, 0, bytes, "a query of some bytes"},
+    {"found", FRAME_FOUND, 0, bytes, "an answer of some bytes"},
     {"plan", FRAME_PLAN, 0, bytes, "{}"},
     {"group-make", FRAME_GROUP_MAKE, 0, NULL, NULL},
     {"group-end", FRAME_GROUP_END, 0, NULL, NULL},
@@ -184,6 +282,8 @@ static void add_frame(struct buf *b, uint32_t channel, const char *name)
         if (strcmp(w->name, name) != 0)
             continue;
         buf_init(&p, 1000);
+        if (w->type == 0 && w->pack(b, w->text) == 0)
+            return; /* bytes alone */
         if ((w->pack && w->pack(&p, w->text) < 0) ||
             frame_add(b, &(struct frame){w->type, w->stream, channel, p.data, p.size}) < 0)
             abort();
@@ -191,6 +291,11 @@ static void add_frame(struct buf *b, uint32_t channel, const char *name)
     }
     fprintf(stderr, "seeds: no word '%s'\n", name);
     exit(1);
+}
+
+static uint32_t channel_of(const char *word)
+{
+    return *word == '^' ? CHANNEL_OF_INIT | (uint32_t)atoi(word + 1) : (uint32_t)atoi(word);
 }
 
 static void tell(struct buf *b, const char *story)
@@ -206,7 +311,7 @@ static void tell(struct buf *b, const char *story)
         else if (strcmp(word, "cut") == 0)
             b->size -= 3;
         else
-            add_frame(b, colon ? (uint32_t)atoi(word) : 0, colon ? colon + 1 : word);
+            add_frame(b, colon ? channel_of(word) : 0, colon ? colon + 1 : word);
     }
 }
 

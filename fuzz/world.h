@@ -2,8 +2,11 @@
  *
  * A program is three pipes and a row in a table; what it does is the first letter of the last part
  * of argv[0]: `c`at copies its stdin to its stdout, `y`es writes while it can, `x` exits at once,
- * `n` cannot be started, any other waits to be killed. A file is a memfd; one whose name begins
- * with `n` cannot be made, with `w` not be written, with `p` not be given its name.
+ * `n` cannot be started, any other waits to be killed. These use the network: `t` connects and
+ * sends back what it gets, `f` connects and writes while it can, `h` connects, says something and
+ * half closes, `r` connects and hangs up when something came, `d` looks names up. The doors are
+ * unix sockets. A file is a memfd; one whose name begins with `n` cannot be made, with `w` not be
+ * written, with `p` not be given its name.
  *
  * The linker sends init's kill and wait4 here (--wrap): the processes exist in the table only. */
 #pragma once

@@ -74,7 +74,7 @@ static const struct sandbox_ops sandbox_ops = {on_sandbox_done, on_walls};
 
 static int run(struct session *s, const json_t *plan, const struct run_spec *spec, struct err *e)
 {
-    s->sandbox = sandbox_start(s->base, plan, &sandbox_ops, s, e);
+    s->sandbox = sandbox_start(s->base, plan, NULL, &sandbox_ops, s, e);
     if (!s->sandbox)
         return -1;
     s->run = run_start(s->sandbox, spec, &run_ops, s);
@@ -92,7 +92,7 @@ int probe_run(const struct native_spec *spec, const char *const *argv, struct pr
     autojson json_t *plan = native_plan(spec, e);
     struct session   s = {.probe = ret, .base = event_base_new()};
     struct run_spec  what = {.argv = (const char **)argv,
-                             .env = (const char **)native_environment(spec->network),
+                             .env = (const char **)native_environment(),
                              .cwd = "/",
                              .timeout_ms = TIMEOUT_MS};
     int              r = -1;

@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/options.h"
+#include "cli/network.h"
 #include "cli/script.h"
 #include "cli/session.h"
 #include "cli/verb.h"
@@ -25,12 +26,11 @@ enum {
 struct run_options {
     const char        *code, *network, *files, *dir, *image, *engine;
     int64_t            memory_bytes, cpus_milli, timeout_ms, disk_bytes, pids;
-    struct option_list env;
+    struct option_list env, allow;
     bool               strict, stats, json, explain;
 };
 
 static const struct run_options defaults = {
-    .network = "none",
     .image = "node:lts-slim",
     .engine = "native",
     .memory_bytes = 512 << 20,
@@ -53,7 +53,10 @@ static const struct option options[] = {
      "cap on /workspace, /tmp and HOME together (half of memory)"},
     {"pids", 0, OPTION_COUNT, AT(pids), "N", "processes and threads (512)"},
     {"network", 0, OPTION_STRING, AT(network), "POLICY",
-     "none, or host: everything this machine can reach (none)"},
+     "none, npm (the registries), allow (what --allow says), internet (what is public), host\n"
+     "(all that this machine reaches) (internet)"},
+    {"allow", 0, OPTION_LIST, AT(allow), "RULE",
+     "reach HOST, *.DOMAIN, ADDRESS or NET/BITS, with :PORT or :FROM-TO; may be repeated"},
     {"files", 0, OPTION_STRING, AT(files), "DIR", "DIR is /workspace/files, writable",
      .second_env = "FILES_DIR"},
     {"dir", 0, OPTION_STRING, AT(dir), "DIR",
@@ -99,17 +102,6 @@ static int check_dir(const char *option, const char *path, char **ret_path, stru
     return 0;
 }
 
-static int parse_network(const char *name, enum native_network *ret, struct err *e)
-{
-    if (strcmp(name, "none") == 0)
-        *ret = NATIVE_NETWORK_NONE;
-    else if (strcmp(name, "host") == 0)
-        *ret = NATIVE_NETWORK_HOST;
-    else
-        return err_set(e, ERR_INVALID, "--network '%.60s' is neither 'none' nor 'host'", name);
-    return 0;
-}
-
 static int check_limits(struct run_options *o, struct err *e)
 {
     const int64_t memory_min = 32 << 20, memory_max = 1LL << 40, disk_min = 64 << 10;
@@ -144,24 +136,24 @@ static int find_runtime(const struct run_options *o, struct runtime *ret, struct
     return 0;
 }
 
-static json_t *make_plan(struct run_options *o, struct err *e)
+static json_t *make_plan(struct run_options *o, const struct network *network, struct err *e)
 {
     struct native_spec spec = {.memory_bytes = o->memory_bytes,
                                .disk_bytes = o->disk_bytes,
                                .cpus_milli = o->cpus_milli,
                                .pids = o->pids,
                                .strict = o->strict,
-                               .fds = DEFAULT_FDS};
+                               .fds = DEFAULT_FDS,
+                               .host_network = network->is_host};
     autofree char     *files = NULL, *dir = NULL;
     struct runtime     runtime = {0};
 
-    if (parse_network(o->network, &spec.network, e) < 0 ||
-        (o->files && check_dir("files", o->files, &files, e) < 0) ||
+    if ((o->files && check_dir("files", o->files, &files, e) < 0) ||
         (o->dir && check_dir("dir", o->dir, &dir, e) < 0) || find_runtime(o, &runtime, e) < 0)
         return NULL;
     if (runtime.note[0])
         fprintf(stderr, "jerboa: %s\n", runtime.note);
-    if (spec.network == NATIVE_NETWORK_HOST)
+    if (spec.host_network)
         fprintf(stderr, "jerboa: warning: --network host: the script reaches all that this machine "
                         "reaches\n");
     spec.runtime_dir = runtime.dir;
@@ -182,7 +174,8 @@ static bool has_key(const char *const *list, size_t n, const char *item)
 }
 
 /* The user's variables, the last of each name, then those of the engine that he did not set. */
-static void compose_env(const struct run_options *o, const char *const *base, const char **ret)
+static void compose_env(const struct run_options *o, const char *const *base,
+                        const char *const *more, const char **ret)
 {
     size_t n = 0;
 
@@ -192,6 +185,9 @@ static void compose_env(const struct run_options *o, const char *const *base, co
     for (; *base; base++)
         if (!has_key(ret, n, *base))
             ret[n++] = *base;
+    for (; *more; more++)
+        if (!has_key(ret, n, *more))
+            ret[n++] = *more;
     ret[n] = NULL;
 }
 
@@ -242,9 +238,9 @@ static void print_stats(const struct run_result *r)
         (double)r->peak_bytes / mib, (double)r->max_rss_bytes / mib);
 }
 
-static void print_json(const struct run_result *r, const json_t *walls)
+static void print_json(const struct session_result *r)
 {
-    autojson json_t *result = result_json(r, walls);
+    autojson json_t *result = result_json(&r->run, r->walls, r->refused);
 
     json_dumpf(result, stderr, JSON_COMPACT);
     fputc('\n', stderr);
@@ -266,9 +262,9 @@ static int load_script(const struct run_options *o, int argc, char **argv, struc
     return script_from_file(ret, argv[0], o->dir, e);
 }
 
-static int explain(struct run_options *o, struct err *e)
+static int explain(struct run_options *o, const struct network *network, struct err *e)
 {
-    autojson json_t *plan = make_plan(o, e);
+    autojson json_t *plan = make_plan(o, network, e);
 
     if (!plan)
         return -1;
@@ -278,10 +274,10 @@ static int explain(struct run_options *o, struct err *e)
     return native_print_steps(e);
 }
 
-static int run_script(struct run_options *o, const struct script *script, int argc, char **argv,
-                      struct err *e)
+static int run_script(struct run_options *o, const struct network *network,
+                      const struct script *script, int argc, char **argv, struct err *e)
 {
-    autojson json_t      *plan = make_plan(o, e), *walls = NULL;
+    autojson json_t      *plan = make_plan(o, network, e);
     autofree const char **args = calloc((size_t)argc + 3, sizeof *args);
     const char           *env[ENV_MAX];
     struct run_file       file = {script->path, (const uint8_t *)script->code, script->size};
@@ -292,8 +288,7 @@ static int run_script(struct run_options *o, const struct script *script, int ar
                                   .cwd = "/workspace",
                                   .has_stdin = !script->took_stdin,
                                   .timeout_ms = o->timeout_ms};
-    struct run_result     result;
-    int                   status;
+    struct session_result result;
 
     if (!plan)
         return -1;
@@ -303,24 +298,38 @@ static int run_script(struct run_options *o, const struct script *script, int ar
     args[1] = script->path;
     for (int i = 0; i < argc; i++)
         args[i + 2] = argv[i];
-    compose_env(o,
-                native_environment(strcmp(o->network, "host") == 0 ? NATIVE_NETWORK_HOST
-                                                                   : NATIVE_NETWORK_NONE),
-                env);
-    TRY(session_run(plan, &spec, &result, &walls, &status, e));
-    tell_verdict(o, &result);
+    compose_env(o, native_environment(), network->environment, env);
+    TRY(session_run(plan, network->is_host ? NULL : network->policy, &spec, &result, e));
+    tell_verdict(o, &result.run);
+    network_tell(result.refused, o->stats ? result.connections : NULL);
     if (o->stats)
-        print_stats(&result);
+        print_stats(&result.run);
     if (o->json)
-        print_json(&result, walls);
+        print_json(&result);
+    session_result_done(&result);
+    return result.status;
+}
+
+static int run_or_explain(struct run_options *o, const struct network *network, int argc,
+                          char **argv, struct err *e)
+{
+    struct script script = {0};
+    int           used, status;
+
+    if (o->explain)
+        return explain(o, network, e);
+    status = load_script(o, argc, argv, &script, &used, e);
+    if (status == 0)
+        status = run_script(o, network, &script, argc - used, argv + used, e);
+    script_done(&script);
     return status;
 }
 
 static int run_verb(struct run_options *o, int argc, char **argv, struct err *e)
 {
-    struct script script = {0};
-    const char   *env_code;
-    int           used, status;
+    struct network network = {0};
+    const char    *env_code;
+    int            used, status;
 
     TRY(options_from_env(options, o, e));
     env_code = o->code;
@@ -330,12 +339,10 @@ static int run_verb(struct run_options *o, int argc, char **argv, struct err *e)
     if (argc == 0 && !o->code)
         o->code = env_code; /* a FILE on the command line wins */
     TRY(check_limits(o, e));
-    if (o->explain)
-        return explain(o, e);
-    status = load_script(o, argc, argv, &script, &used, e);
+    status = network_init(&network, o->network, &o->allow, e);
     if (status == 0)
-        status = run_script(o, &script, argc - used, argv + used, e);
-    script_done(&script);
+        status = run_or_explain(o, &network, argc, argv, e);
+    network_done(&network);
     return status;
 }
 

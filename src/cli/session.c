@@ -25,6 +25,8 @@ struct session {
     struct sandbox    *sandbox;
     struct run        *run;
     struct run_result  result;
+    struct resolver   *resolver;
+    json_t            *refused, *connections;
     json_t            *walls; /* as the sandbox told them */
     struct stream     *in, *out[STREAM_COUNT];
     struct later       later;
@@ -128,6 +130,10 @@ static void on_run_done(void *owner, const struct run_result *r)
     s->run = NULL;
     s->run_done = true;
     s->result = *r;
+    if (!s->sandbox_done && sandbox_egress(s->sandbox)) {
+        s->refused = egress_take_refused(sandbox_egress(s->sandbox));
+        s->connections = egress_log(sandbox_egress(s->sandbox));
+    }
     if (!s->sandbox_done)
         sandbox_stop(s->sandbox);
     later_ask(&s->later); /* a sandbox whose jail died was done first */
@@ -213,6 +219,7 @@ static void session_done(struct session *s)
         if (s->signals[i])
             event_free(s->signals[i]);
     later_done(&s->later);
+    resolver_free(s->resolver);
     event_base_free(s->base);
 }
 
@@ -225,15 +232,24 @@ static int exit_status(const struct session *s)
     return verdict_exit_status(s->result.verdict, &s->result.facts);
 }
 
-int session_run(const json_t *plan, const struct run_spec *spec, struct run_result *ret,
-                json_t **ret_walls, int *ret_status, struct err *e)
+void session_result_done(struct session_result *r)
 {
-    struct session s = {.base = event_base_new()};
+    json_decref(r->walls);
+    json_decref(r->refused);
+    json_decref(r->connections);
+}
+
+int session_run(const json_t *plan, const struct policy *policy, const struct run_spec *spec,
+                struct session_result *ret, struct err *e)
+{
+    struct session     s = {.base = event_base_new()};
+    struct egress_spec network = {.operator_policy = policy};
 
     if (!s.base)
         return err_set(e, ERR_INTERNAL, "no event loop");
     later_init(&s.later, s.base, step, &s);
-    s.sandbox = sandbox_start(s.base, plan, &sandbox_ops, &s, e);
+    s.resolver = network.resolver = resolver_new(s.base, NULL);
+    s.sandbox = sandbox_start(s.base, plan, policy ? &network : NULL, &sandbox_ops, &s, e);
     if (!s.sandbox) {
         session_done(&s);
         return -1;
@@ -242,9 +258,7 @@ int session_run(const json_t *plan, const struct run_spec *spec, struct run_resu
     open_streams(&s, spec->has_stdin);
     s.run = run_start(s.sandbox, spec, &run_ops, &s);
     event_base_dispatch(s.base);
-    *ret = s.result;
-    *ret_walls = s.walls;
-    *ret_status = exit_status(&s);
+    *ret = (struct session_result){s.result, exit_status(&s), s.walls, s.refused, s.connections};
     session_done(&s);
     if (s.stdout_sys && s.stdout_sys != EPIPE) {
         errno = s.stdout_sys;

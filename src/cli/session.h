@@ -7,7 +7,17 @@
 #include "sandbox/run.h"
 
 /* Blocks until the run is over, its sandbox is gone, and what it printed has left us. SIGINT,
- * SIGTERM and SIGHUP go to the script; a second one ends it. *ret_status is the exit status that
- * tells all this to a shell. */
-int session_run(const json_t *plan, const struct run_spec *spec, struct run_result *ret,
-                json_t **ret_walls, int *ret_status, struct err *e);
+ * SIGTERM and SIGHUP go to the script; a second one ends it. */
+struct session_result {
+    struct run_result run;
+    int               status;      /* for a shell */
+    json_t           *walls;       /* as the sandbox told them */
+    json_t           *refused;     /* as egress_take_refused has it */
+    json_t           *connections; /* as egress_log */
+};
+
+void session_result_done(struct session_result *r);
+
+/* `policy`: of its network; NULL: it has the host's. */
+int session_run(const json_t *plan, const struct policy *policy, const struct run_spec *spec,
+                struct session_result *ret, struct err *e);

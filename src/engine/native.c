@@ -24,7 +24,7 @@ const char native_node[] = RUNTIME "/bin/node";
 
 enum {
     BYTES_PER_INODE = 4096,
-    INIT_MEMORY = 16 << 20, /* beside the files it writes */
+    INIT_MEMORY = 64 << 20, /* beside the files it writes: windows of its connections */
     PIPE_SIZE = 1 << 20,
 };
 
@@ -201,7 +201,9 @@ static void add_etc(json_t *entries, const struct native_spec *spec)
             add_bind(entries, *path, *path);
     if (bundle)
         add_bind(entries, bundle, bundles[0]);
-    if (spec->network == NATIVE_NETWORK_HOST && access("/etc/resolv.conf", R_OK) == 0)
+    if (!spec->host_network) /* any address will do: all queries go to init */
+        add_row(entries, &(struct row){"file", "/etc/resolv.conf", "nameserver 198.18.0.2\n"});
+    else if (access("/etc/resolv.conf", R_OK) == 0)
         add_bind(entries, "/etc/resolv.conf", "/etc/resolv.conf");
 }
 
@@ -267,11 +269,11 @@ json_t *native_plan(const struct native_spec *spec, struct err *e)
     add_disk(entries, spec);
     add_user_dirs(entries, spec);
     add_rows(entries, masks);
-    plan = json_pack("{s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT, "hostNetwork",
-                     spec->network == NATIVE_NETWORK_HOST, "strict", spec->strict, "memoryBytes",
-                     (json_int_t)spec->memory_bytes, "initMemoryBytes", init_memory, "cpusMilli",
-                     (json_int_t)spec->cpus_milli, "pids", (json_int_t)spec->pids, "fds",
-                     (json_int_t)spec->fds, "entries", entries);
+    plan = json_pack("{s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT,
+                     "hostNetwork", spec->host_network, "egress", !spec->host_network, "strict",
+                     spec->strict, "memoryBytes", (json_int_t)spec->memory_bytes, "initMemoryBytes",
+                     init_memory, "cpusMilli", (json_int_t)spec->cpus_milli, "pids",
+                     (json_int_t)spec->pids, "fds", (json_int_t)spec->fds, "entries", entries);
     if (!plan)
         abort();
     return plan;
@@ -281,13 +283,13 @@ static const char search_path[] = "PATH=" RUNTIME "/bin:/usr/local/bin:/usr/bin:
 
 #define ENVIRONMENT search_path, "HOME=/root", "LANG=C.UTF-8", "USER=root"
 
-const char *const *native_environment(enum native_network network)
+const char *const *native_environment(void)
 {
     static const char *const plain[] = {ENVIRONMENT, NULL};
     static const char *const with_bundle[] = {
         ENVIRONMENT, "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt", NULL};
 
-    return network == NATIVE_NETWORK_HOST && native_bundle() ? with_bundle : plain;
+    return native_bundle() ? with_bundle : plain;
 }
 
 /* ---- the jail ---- */
@@ -305,10 +307,11 @@ int native_start(struct native *ret, struct child *jail, struct event_base *base
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys(e, "pipe");
     in_read = ends[0], in_write = ends[1];
+    fcntl(in_write, F_SETPIPE_SZ, PIPE_SIZE);
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys(e, "pipe");
     out_read = ends[0], out_write = ends[1];
-    fcntl(out_read, F_SETPIPE_SZ, PIPE_SIZE); /* best effort: smaller is only slower */
+    fcntl(out_read, F_SETPIPE_SZ, PIPE_SIZE); /* best effort, both: smaller is only slower */
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return err_sys(e, "socketpair");
     ours = ends[0], its = ends[1];

@@ -13,15 +13,13 @@
 #include "base/json.h"
 #include "loop/child.h"
 
-enum native_network { NATIVE_NETWORK_NONE, NATIVE_NETWORK_HOST };
-
 struct native_spec {
-    int64_t             memory_bytes, disk_bytes, cpus_milli, pids, fds;
-    enum native_network network;
-    bool                strict;      /* refuse when a wall is missing */
-    const char         *runtime_dir; /* bin/node below it; absolute */
-    const char         *files_dir; /* or NULL; writable at /workspace/files, belongs to its owner */
-    const char         *dir;       /* or NULL; read-only at /workspace/dir */
+    int64_t     memory_bytes, disk_bytes, cpus_milli, pids, fds;
+    bool        host_network; /* else its connections go through the pipe */
+    bool        strict;       /* refuse when a wall is missing */
+    const char *runtime_dir;  /* bin/node below it; absolute */
+    const char *files_dir;    /* or NULL; writable at /workspace/files, belongs to its owner */
+    const char *dir;          /* or NULL; read-only at /workspace/dir */
 };
 
 /* The whole plan, or NULL and one sentence. */
@@ -30,7 +28,7 @@ json_t *native_plan(const struct native_spec *spec, struct err *e);
 extern const char native_node[]; /* the program, inside */
 
 /* What is set for every program: PATH, HOME and friends, as a list ended by NULL. */
-const char *const *native_environment(enum native_network network);
+const char *const *native_environment(void);
 
 struct native {
     int to_init_fd, from_init_fd, control_fd;

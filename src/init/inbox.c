@@ -4,10 +4,11 @@
 #include <unistd.h>
 
 #include "init/channel.h"
+#include "init/egress.h"
 #include "init/outbox.h"
 #include "pipe/message.h"
 
-enum { READ_SIZE = 1 << 16 };
+enum { READ_SIZE = 1 << 17 }; /* a whole window of a connection in one read, headers too */
 
 void inbox_init(struct inbox *in)
 {
@@ -32,7 +33,7 @@ void inbox_send_hello(void)
 static int handle(struct inbox *in, const struct frame *f, struct err *e)
 {
     if (in->greeted && f->type != FRAME_HELLO)
-        return channel_handle(f, e);
+        return f->channel & CHANNEL_OF_INIT ? egress_handle(f, e) : channel_handle(f, e);
     if (in->greeted || f->type != FRAME_HELLO)
         return err_set(e, ERR_INVALID, "%s frame where hello belongs, or hello twice",
                        frame_type_name(f->type));

@@ -1,7 +1,8 @@
 /* jerboa-init - pid 1 of every sandbox.
  *
  * Theory of operation. The server's frames come in on stdin, ours leave on stdout; descriptor 3
- * brings cgroups from the jail. One poll loop moves bytes; nothing else happens here. Init has no
+ * brings cgroups from the jail. One poll loop moves bytes; nothing else happens here. Started with
+ * the word `egress` it also carries the connections that code makes (egress.h). Init has no
  * rights that the code beside it lacks: same uid, no capabilities, same seccomp filter. What sets
  * it apart:
  *
@@ -21,6 +22,7 @@
 
 #include "base/fd.h"
 #include "init/channel.h"
+#include "init/egress.h"
 #include "init/inbox.h"
 #include "init/outbox.h"
 
@@ -43,9 +45,9 @@ static void drain(int signal_fd)
         ;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    struct pollfd polls[2 + CHANNEL_POLLS_MAX];
+    struct pollfd polls[2 + CHANNEL_POLLS_MAX + EGRESS_POLLS_MAX];
     struct inbox  inbox;
     struct err    e = {0};
 
@@ -55,19 +57,25 @@ int main(void)
     int signal_fd = watch_children();
     if (signal_fd < 0)
         return 1;
+    /* before any code runs, so that nobody else has the doors */
+    if (argc > 1 && strcmp(argv[1], "egress") == 0 && egress_open(&e) < 0) {
+        outbox_send_error(0, &e);
+        return 1;
+    }
     inbox_init(&inbox);
     inbox_send_hello();
     for (;;) {
         polls[0] = (struct pollfd){0, POLLIN, 0};
         polls[1] = (struct pollfd){signal_fd, POLLIN, 0};
-        size_t n = channel_fill_polls(polls + 2);
+        size_t first = 2 + channel_fill_polls(polls + 2);
 
-        if (poll(polls, n + 2, -1) < 0) {
+        if (poll(polls, first + egress_fill_polls(polls + first), -1) < 0) {
             if (errno == EINTR)
                 continue;
             return 1;
         }
         channel_ready(polls + 2);
+        egress_ready(polls + first);
         if (polls[1].revents) {
             drain(signal_fd);
             channel_reap();

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "pipe/ports.h"
 
 enum {
     GROUP_SOCKET = 3,  /* where the jail puts the cgroups it made; see receive_group */
@@ -209,4 +212,92 @@ bool world_disk_is_full(void)
     if (statvfs(disk, &s) < 0)
         return false;
     return s.f_bavail == 0 || (s.f_files > 0 && s.f_ffree == 0);
+}
+
+/* ---- the doors of egress ---- */
+
+enum {
+    DOOR_BACKLOG = 4096,
+    DOOR_BUFFER = 1 << 17,     /* what the kernel holds of a connection whose reader is slow */
+    ORIGINAL_DESTINATION = 80, /* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST */
+};
+
+union door_address {
+    struct sockaddr     any;
+    struct sockaddr_in  v4;
+    struct sockaddr_in6 v6;
+};
+
+static int open_door(sa_family_t family, int type, uint16_t port, struct err *e)
+{
+    union door_address a = {0};
+    autofd int         fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int                on = 1, size = DOOR_BUFFER;
+
+    if (fd < 0)
+        return err_sys(e, "open a door");
+    if (family == AF_INET)
+        a.v4 = (struct sockaddr_in){.sin_family = AF_INET,
+                                    .sin_port = htons(port),
+                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    else
+        a.v6 = (struct sockaddr_in6){
+            .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    if (bind(fd, &a.any, family == AF_INET ? sizeof a.v4 : sizeof a.v6) < 0)
+        return err_sys(e, "bind port %u", port);
+    if (type == SOCK_STREAM) { /* whom it accepts inherits these */
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+        if (listen(fd, DOOR_BACKLOG) < 0)
+            return err_sys(e, "listen on port %u", port);
+    }
+    return take_fd(&fd);
+}
+
+static int open_doors(sa_family_t family, int *ret_connections, int *ret_lookups, struct err *e)
+{
+    autofd int connections = open_door(family, SOCK_STREAM, PORT_CONNECTIONS, e);
+
+    TRY(connections);
+    *ret_lookups = open_door(family, SOCK_DGRAM, PORT_LOOKUPS, e);
+    TRY(*ret_lookups);
+    *ret_connections = take_fd(&connections);
+    return 0;
+}
+
+int world_open_doors(struct doors *ret, struct err *e)
+{
+    struct err no_ipv6 = {0};
+
+    *ret = (struct doors){{-1, -1}, {-1, -1}};
+    TRY(open_doors(AF_INET, &ret->connections[0], &ret->lookups[0], e));
+    if (open_doors(AF_INET6, &ret->connections[1], &ret->lookups[1], &no_ipv6) < 0 &&
+        no_ipv6.sys != EAFNOSUPPORT && no_ipv6.sys != EADDRNOTAVAIL) {
+        *e = no_ipv6;
+        return -1;
+    }
+    return 0;
+}
+
+int world_find_destination(int fd, struct message_connect *ret)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
+    union door_address   a = {0};
+    socklen_t            size = sizeof a;
+
+    if (getsockname(fd, &a.any, &size) < 0)
+        return -1;
+    bool is_v4 = a.any.sa_family == AF_INET;
+    size = sizeof a;
+    if (getsockopt(fd, is_v4 ? IPPROTO_IP : IPPROTO_IPV6, ORIGINAL_DESTINATION, &a, &size) < 0)
+        return -1;
+    if (is_v4) {
+        memcpy(ret->address, mapped, 12);
+        memcpy(ret->address + 12, &a.v4.sin_addr, 4);
+        ret->port = ntohs(a.v4.sin_port);
+        return ret->address[12] == 127 ? -1 : 0; /* no rule sends loopback here */
+    }
+    memcpy(ret->address, &a.v6.sin6_addr, 16);
+    ret->port = ntohs(a.v6.sin6_port);
+    return IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr) ? -1 : 0;
 }

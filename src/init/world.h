@@ -1,5 +1,5 @@
 /* world - what init does to the world around it: starts a process, creates a file, looks at the
- * disk.
+ * disk, opens the doors of egress.
  *
  * The rest of init only moves bytes between its pipe and these descriptors, so that its fuzzer
  * replaces this file and nothing else. */
@@ -30,3 +30,16 @@ void world_discard(const char *temp_path);
 
 /* No free block or no free inode where code may write. */
 bool world_disk_is_full(void);
+
+/* Where the jail's rules send what code connects to and looks up: IPv4 and IPv6, non-blocking. -1
+ * for IPv6 where the kernel has none. */
+struct doors {
+    int connections[2]; /* TCP, listening */
+    int lookups[2];     /* UDP */
+};
+
+int world_open_doors(struct doors *ret, struct err *e);
+
+/* Where a connection that came in at a door wanted to go. -1: to the door itself, which is
+ * nobody's business. */
+int world_find_destination(int fd, struct message_connect *ret);

@@ -18,6 +18,7 @@ struct raw_plan {
 static const struct field plan_fields[] = {
     {"init", FIELD_STRING, AT(init), true, 2, PATH_BYTES},
     {"hostNetwork", FIELD_BOOL, AT(host_network), false, 0, 0},
+    {"egress", FIELD_BOOL, AT(egress), false, 0, 0},
     {"strict", FIELD_BOOL, AT(strict), false, 0, 0},
     {"memoryBytes", FIELD_INT, AT(memory_bytes), true, 1, INT64_MAX},
     {"initMemoryBytes", FIELD_INT, AT(init_memory_bytes), true, 1, INT64_MAX},
@@ -119,6 +120,8 @@ int plan_decode(const json_t *document, struct plan *ret, struct err *e)
     json_t         *object;
 
     TRY(fields_decode(plan_fields, document, "plan", &raw, e));
+    if (raw.plan.egress && raw.plan.host_network)
+        return err_set(e, ERR_INVALID, "plan.egress and plan.hostNetwork exclude each other");
     json_array_foreach ((json_t *)raw.entries, i, object)
         TRY(decode_entry(object, i, &raw.plan.entries[raw.plan.n_entries++], e));
     *ret = raw.plan;

@@ -42,6 +42,7 @@ struct plan_entry {
 struct plan {
     const char       *init; /* in the new root */
     bool              host_network;
+    bool              egress; /* connections leave through the pipe: see redirect.h */
     bool              strict; /* nothing starts when a wall is missing */
     int64_t           memory_bytes, cpus_milli, pids, fds;
     int64_t           init_memory_bytes; /* init's own cgroup: files it writes are charged there */

@@ -20,6 +20,7 @@
 #include "jail/handover.h"
 #include "jail/landlock.h"
 #include "jail/privilege.h"
+#include "jail/redirect.h"
 #include "jail/report.h"
 #include "jail/root.h"
 #include "jail/userns.h"
@@ -207,6 +208,11 @@ static int step_loopback(struct jail *j, struct err *e)
     return 0;
 }
 
+static int step_redirect(struct jail *j, struct err *e)
+{
+    return j->plan.egress ? redirect_to_init(e) : 0;
+}
+
 static int step_own_sources(struct jail *j, struct err *e)
 {
     return has_range(j) ? 0 : root_open_sources(&j->plan, &j->ids, e);
@@ -293,7 +299,7 @@ static int step_exec(struct jail *j, struct err *e)
         {ENOEXEC, "it is no program for this machine: build or install Jerboa again"},
         {EACCES, "put it where every user may execute it, on no noexec mount"},
     };
-    const char *argv[] = {"jerboa-init", NULL}, *env[] = {NULL};
+    const char *argv[] = {"jerboa-init", j->plan.egress ? "egress" : NULL, NULL}, *env[] = {NULL};
 
     execve(j->plan.init, (char *const *)argv, (char *const *)env);
     err_sys(e, "%s", j->plan.init);
@@ -331,6 +337,8 @@ static const struct step {
     {INSIDE, WALL_USER, "become root", step_become_root,
      "of its own namespace, for the steps that follow"},
     {INSIDE, WALL_NETWORK, "bring up loopback", step_loopback, "the only network there is"},
+    {INSIDE, WALL_NETWORK, "redirect", step_redirect,
+     "what code connects to and looks up reaches init"},
     {INSIDE, WALL_ROOT, "open own sources", step_own_sources,
      "an ordinary user's: he may only here"},
     {INSIDE, WALL_MOUNT, "build root", step_build, "the entries of the plan, in a fresh tmpfs"},

@@ -445,6 +445,20 @@ int npm_config_registry(const struct npm_config *c, const char *package,
     return 0;
 }
 
+size_t npm_config_registries(const struct npm_config *c, const char **ret, size_t max)
+{
+    struct url url;
+    size_t     n = 0;
+
+    for (size_t i = 0; i < c->n && n < max; i++) {
+        const struct setting *s = &c->list[i];
+        if (is_registry_key(s->key) && s->layer != LAYER_PROJECT && !s->unexpanded &&
+            url_parse(s->value, &url, NULL) == 0)
+            ret[n++] = s->value;
+    }
+    return n;
+}
+
 /* One credential of one place, "//host/path/". *ret_value is NULL when there is none, or when a
  * variable in it is not set. */
 static int find_credential(const struct npm_config *c, const char *place, const char *name,

@@ -47,6 +47,10 @@ const char *npm_config_get(const struct npm_config *c, const char *key);
 int npm_config_registry(const struct npm_config *c, const char *package,
                         char ret[NPM_CONFIG_URL_MAX], struct err *e);
 
+/* Addresses of all registries that the user's own layers name, scoped ones included. Borrowed; how
+ * many there are. */
+size_t npm_config_registries(const struct npm_config *c, const char **ret, size_t max);
+
 /* The value of the Authorization header for a request to this address, or NULL (no error) when
  * there is none: credentials belong to a host, a port and all paths below theirs. The caller frees
  * it. */

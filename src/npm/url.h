@@ -1,4 +1,5 @@
-/* url - an http or https address, read by the same library that will connect to it. */
+/* url - an http or https address, read so strictly that libcurl, which will connect to it, cannot read
+ * it otherwise: what is spelt in an unusual way is no URL here. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +13,7 @@ struct url {
     bool is_tls;
     bool is_loopback;        /* localhost, 127.x.x.x or [::1], by its letters */
     char host[URL_HOST_MAX]; /* lower case; with the port, unless it is the scheme's own */
-    char path[URL_PATH_MAX]; /* without dot segments, query and fragment */
+    char path[URL_PATH_MAX]; /* without query and fragment; dot segments are refused */
 };
 
 /* Errors do not quote the text: it may hold a password. */

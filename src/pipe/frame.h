@@ -26,9 +26,13 @@ enum {
     /* Bytes of DATA that may be under way on a fresh stream before CREDIT comes. */
     WINDOW_TO_INIT = 1 << 16,
     WINDOW_FROM_INIT = 1 << 20,
+    WINDOW_CONNECTION = 1 << 16, /* of a connection, each way: there may be hundreds */
 };
 
-/* Which of a process' streams, or of a file's or socket's (they have only the first). */
+#define CHANNEL_OF_INIT 0x80000000u
+
+/* Which of a process' streams. A file has only the first; of a connection the first goes to the
+ * code inside, the second comes from it. */
 enum { STREAM_IN = 0, STREAM_OUT = 1, STREAM_ERR = 2, STREAM_COUNT };
 
 /* Senders, a bit each. */
@@ -50,7 +54,11 @@ enum frame_type {
     FRAME_DONE,
     FRAME_ERROR, /* on a channel: it is over; on channel 0: the sandbox is */
 
-    /* 48 to 63 are reserved for egress. */
+    /* Egress. Init opens these channels; their numbers have CHANNEL_OF_INIT set. */
+    FRAME_CONNECT = 48, /* a connection that code inside made: DATA, END and CREDIT both ways */
+    FRAME_RESET,        /* it is over, in both directions; the channel is closed */
+    FRAME_LOOKUP,       /* a DNS query, as it came */
+    FRAME_FOUND,        /* its answer; the channel is closed */
 
     FRAME_PLAN = 64,   /* server to jail: what to build, JSON */
     FRAME_GROUP_MAKE,  /* a cgroup for one run; its number is the channel */

@@ -239,6 +239,22 @@ int message_unpack_exited(const struct frame *f, struct message_exited *ret, str
     return finish(&r, f, e);
 }
 
+int message_pack_connect(struct buf *b, const struct message_connect *m)
+{
+    TRY(buf_add(b, m->address, sizeof m->address));
+    return put_number(b, m->port, 2);
+}
+
+int message_unpack_connect(const struct frame *f, struct message_connect *ret, struct err *e)
+{
+    struct reader r = read_frame(f);
+
+    for (size_t i = 0; i < sizeof ret->address; i++)
+        ret->address[i] = (uint8_t)get_number(&r, 1);
+    ret->port = (uint16_t)get_number(&r, 2);
+    return finish(&r, f, e);
+}
+
 int message_pack_error(struct buf *b, const struct message_error *m)
 {
     TRY(put_u32(b, (uint32_t)m->sys));

@@ -36,6 +36,12 @@ struct message_exited {
     bool     disk_full; /* no free block or inode in the writable places, at that moment */
 };
 
+/* Where code inside wanted to connect to. */
+struct message_connect {
+    uint8_t  address[16]; /* IPv6; IPv4 as ::ffff:a.b.c.d */
+    uint16_t port;
+};
+
 struct message_error {
     int32_t     sys; /* errno, or 0 */
     const char *text;
@@ -59,6 +65,9 @@ int message_unpack_write_file(const struct frame *f, struct message_write_file *
 
 int message_pack_exited(struct buf *b, const struct message_exited *m);
 int message_unpack_exited(const struct frame *f, struct message_exited *ret, struct err *e);
+
+int message_pack_connect(struct buf *b, const struct message_connect *m);
+int message_unpack_connect(const struct frame *f, struct message_connect *ret, struct err *e);
 
 int message_pack_error(struct buf *b, const struct message_error *m);
 int message_unpack_error(const struct frame *f, struct message_error *ret, struct err *e);

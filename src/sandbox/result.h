@@ -2,6 +2,7 @@
  *
  *   {"verdict": "oom", "source": "watch", "code": null, "signal": 9, "ended": "sandbox",
  *    "usage": {"wallMs": 41, "cpuMs": 33, "peakBytes": 1, "maxRssBytes": 1},
+ *    "refused": [{"host": "10.0.0.1", "port": 80, "rule": "…", "allow": "…"}],
  *    "walls": {"missing": ["cgroup", "uid-range"]}}
  *
  * source: who found out, for a verdict about a limit (verdict_source). ended: what its end, the
@@ -13,7 +14,7 @@
 #include "sandbox/run.h"
 
 /* walls: the list that the sandbox told (sandbox_ops), or NULL if it never came that far; then
- * `missing` is null. */
-json_t *result_json(const struct run_result *r, const json_t *walls);
+ * `missing` is null. refused: as egress_take_refused has it, or NULL: nothing was. */
+json_t *result_json(const struct run_result *r, const json_t *walls, const json_t *refused);
 
 json_t *result_missing(const json_t *walls); /* the names of those that do not stand */

@@ -35,6 +35,7 @@ struct sandbox {
     struct later              later;
     struct channel           *channels;
     uint32_t                  last_channel;
+    struct egress            *egress; /* serves the channels that init opens; or NULL */
     const struct sandbox_ops *ops;
     void                     *owner;
 
@@ -63,6 +64,8 @@ static void tell_channels(struct sandbox *s)
 static void begin_end(struct sandbox *s)
 {
     s->ending = true;
+    egress_free(s->egress);
+    s->egress = NULL;
     link_free(s->pipe);
     link_free(s->control);
     s->pipe = s->control = NULL;
@@ -131,10 +134,22 @@ static void take_error(struct sandbox *s, const struct frame *f)
     s->err.sys = e.sys;
 }
 
+static void to_egress(struct sandbox *s, const struct frame *f)
+{
+    if (s->egress)
+        egress_frame(s->egress, f);
+    else if (f->type == FRAME_CONNECT)
+        sandbox_send(s, FRAME_RESET, f->channel, 0, NULL, 0);
+}
+
 static void to_channel(struct sandbox *s, const struct frame *f)
 {
     if (s->err.kind)
         return; /* it is over; nothing of it is believed any more */
+    if (f->channel & CHANNEL_OF_INIT) {
+        to_egress(s, f);
+        return;
+    }
     for (struct channel *c = s->channels; c; c = c->next)
         if (c->id == f->channel) {
             c->ops->frame(c->owner, f);
@@ -239,6 +254,24 @@ struct event_base *sandbox_base(const struct sandbox *s)
     return s->base;
 }
 
+struct egress *sandbox_egress(struct sandbox *s)
+{
+    return s->egress;
+}
+
+static void on_egress_send(void *owner, enum frame_type type, uint32_t channel, uint8_t stream,
+                           const void *payload, size_t size)
+{
+    sandbox_send(owner, type, channel, stream, payload, size);
+}
+
+static void on_egress_violated(void *owner, const char *sentence)
+{
+    sandbox_fail(owner, ERR_INVALID, sentence);
+}
+
+static const struct egress_ops egress_ops = {on_egress_send, on_egress_violated};
+
 /* ---- the beginning ---- */
 
 static int send_plan(struct sandbox *s, const json_t *plan, struct err *e)
@@ -261,7 +294,8 @@ static void send_hello(struct sandbox *s)
 }
 
 struct sandbox *sandbox_start(struct event_base *base, const json_t *plan,
-                              const struct sandbox_ops *ops, void *owner, struct err *e)
+                              const struct egress_spec *network, const struct sandbox_ops *ops,
+                              void *owner, struct err *e)
 {
     struct sandbox *s = calloc(1, sizeof *s);
     struct native   native;
@@ -280,6 +314,8 @@ struct sandbox *sandbox_start(struct event_base *base, const json_t *plan,
     deadline_set(&s->deadline, START_MS);
     s->pipe = link_new(base, native.from_init_fd, native.to_init_fd, PEER_INIT, &pipe_ops, s);
     s->control = link_new(base, native.control_fd, native.control_fd, PEER_JAIL, &control_ops, s);
+    if (network)
+        s->egress = egress_new(base, network, &egress_ops, s);
     send_hello(s);
     if (send_plan(s, plan, e) < 0)
         sandbox_fail(s, e->kind, e->msg);

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "egress/egress.h"
 #include "pipe/frame.h"
 
 struct sandbox;
@@ -23,9 +24,11 @@ struct sandbox_ops {
     void (*walls)(void *owner, const json_t *list);
 };
 
-/* The plan is sent to the jail and not kept. Frames may be sent at once: they wait in the pipe. */
+/* The plan is sent to the jail and not kept. Frames may be sent at once: they wait in the pipe.
+ * `network`: what its connections may do; NULL: each is reset. */
 struct sandbox *sandbox_start(struct event_base *base, const json_t *plan,
-                              const struct sandbox_ops *ops, void *owner, struct err *e);
+                              const struct egress_spec *network, const struct sandbox_ops *ops,
+                              void *owner, struct err *e);
 void            sandbox_stop(struct sandbox *s); /* idempotent; done still comes */
 /* Its init broke the rules or does not answer: the sandbox ends, and everybody in it is told. */
 void sandbox_fail(struct sandbox *s, enum err_kind kind, const char *sentence);
@@ -45,3 +48,4 @@ void sandbox_send(struct sandbox *s, enum frame_type type, uint32_t channel, uin
 void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel);
 
 struct event_base *sandbox_base(const struct sandbox *s);
+struct egress     *sandbox_egress(struct sandbox *s); /* NULL: it has none, or it is ending */

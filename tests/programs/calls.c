@@ -34,6 +34,9 @@ int main(void)
     TRY("open_by_handle", SYS_open_by_handle_at, -100, 0, 0);
     TRY("process_vm_readv", SYS_process_vm_readv, 1, 0, 0, 0, 0, 0);
     TRY("raw socket", SYS_socket, AF_INET, SOCK_RAW, 1);
+    TRY("raw socket of IPv6", SYS_socket, AF_INET6, SOCK_RAW, 58);
+    TRY("ping socket", SYS_socket, AF_INET, SOCK_DGRAM, 1);
+    TRY("ping socket of IPv6", SYS_socket, AF_INET6, SOCK_DGRAM, 58);
     TRY("packet socket", SYS_socket, AF_PACKET, SOCK_RAW, 0);
     TRY("vsock", SYS_socket, 40, SOCK_STREAM, 0);
     TRY("alg", SYS_socket, 38, SOCK_SEQPACKET, 0);

@@ -1,6 +1,7 @@
 /* jerboa-init's own code, with the ordinary compiler, around a world of the test's making: the
  * programs it starts are pipes and a child that waits to be killed; its files are real, in a
- * temporary directory. Only main.c and world.c are not here. */
+ * temporary directory; its doors are real too, on loopback, but no rule of a jail sends anybody
+ * there. Only main.c and world.c are not here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,17 +11,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "init/channel.h"
+#include "init/egress.h"
 #include "init/inbox.h"
 #include "init/outbox.h"
 #include "init/world.h"
@@ -87,6 +92,39 @@ void world_discard(const char *temp_path)
 bool world_disk_is_full(void)
 {
     return disk_is_full;
+}
+
+enum { DOOR_CONNECTIONS, DOOR_LOOKUPS };
+
+static struct sockaddr_in door_addresses[2];
+static bool               goes_to_the_door;
+
+static int open_door(int which)
+{
+    struct sockaddr_in *a = &door_addresses[which];
+    socklen_t           size = sizeof *a;
+    int                 type = which == DOOR_LOOKUPS ? SOCK_DGRAM : SOCK_STREAM, small = 4096;
+    int                 fd = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    *a = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (fd < 0 || bind(fd, (struct sockaddr *)a, sizeof *a) < 0 ||
+        getsockname(fd, (struct sockaddr *)a, &size) < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small); /* so that init has to keep some */
+    return type == SOCK_STREAM && listen(fd, 200) < 0 ? -1 : fd;
+}
+
+int world_open_doors(struct doors *ret, struct err *e)
+{
+    *ret = (struct doors){{open_door(DOOR_CONNECTIONS), -1}, {open_door(DOOR_LOOKUPS), -1}};
+    return ret->connections[0] < 0 || ret->lookups[0] < 0 ? err_sys(e, "doors") : 0;
+}
+
+int world_find_destination(int fd, struct message_connect *ret)
+{
+    (void)fd;
+    *ret = (struct message_connect){{0x20, 1, [15] = 7}, 443};
+    return goes_to_the_door ? -1 : 0;
 }
 
 /* ---- the server's side ---- */
@@ -175,16 +213,23 @@ static int write_file(uint32_t channel, const char *path)
     return send_frame(FRAME_WRITE_FILE, channel, 0, b.data, b.size);
 }
 
-/* One round of init's loop without waiting, and what it sent taken off its stdout. */
-static void turn(void)
+/* One round of init's loop, and what it sent taken off its stdout. */
+static void turn_within(int ms)
 {
-    struct pollfd polls[CHANNEL_POLLS_MAX];
+    struct pollfd polls[CHANNEL_POLLS_MAX + EGRESS_POLLS_MAX];
+    size_t        first = channel_fill_polls(polls);
     ssize_t       n;
 
-    poll(polls, channel_fill_polls(polls), 0);
+    poll(polls, first + egress_fill_polls(polls + first), ms);
     channel_ready(polls);
+    egress_ready(polls + first);
     while ((n = read(from_init, buf_reserve(&received, 1 << 16), 1 << 16)) > 0)
         received.size += (size_t)n;
+}
+
+static void turn(void)
+{
+    turn_within(0);
 }
 
 /* The next frame of init, without its payload; type 0 when there is none. */
@@ -251,7 +296,8 @@ static void end_program(void)
 
 static int tear_down(void **state)
 {
-    struct pollfd polls[CHANNEL_POLLS_MAX];
+    struct pollfd polls[EGRESS_POLLS_MAX];
+    size_t        n_doors = 4;
 
     (void)state;
     end_program();
@@ -262,7 +308,9 @@ static int tear_down(void **state)
     close(from_init);
     inbox_done(&inbox);
     buf_done(&received);
-    return channel_fill_polls(polls) == 0 ? 0 : -1; /* every test leaves the table empty */
+    if (egress_fill_polls(polls) > n_doors) /* every test leaves the tables empty */
+        return -1;
+    return channel_fill_polls(polls) == 0 ? 0 : -1;
 }
 
 /* ---- greeting ---- */
@@ -663,7 +711,522 @@ static void channels_are_counted(void **state)
     }
 }
 
+/* ---- egress ---- */
+
+enum { FEW = 64 }; /* connections, because few descriptors were there when the doors were opened */
+
+static int open_doors_once(void **state)
+{
+    static bool   done;
+    struct rlimit before, few;
+    struct err    e = {0};
+
+    goes_to_the_door = false;
+    if (set_up(state) < 0)
+        return -1;
+    hello();
+    if (done)
+        return 0;
+    done = true;
+    if (getrlimit(RLIMIT_NOFILE, &before) < 0)
+        return -1;
+    few = (struct rlimit){2 * FEW, before.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &few) < 0 || egress_open(&e) < 0)
+        return -1;
+    return setrlimit(RLIMIT_NOFILE, &before);
+}
+
+enum { PATIENCE = 200, PATIENCE_MS = 5 }; /* TCP may take its time, on a busy machine */
+
+/* The next frame of init, which must come. */
+static struct frame await(char text[100])
+{
+    struct frame f = next(text);
+
+    for (int i = 0; i < PATIENCE && !f.type; i++) {
+        turn_within(PATIENCE_MS);
+        f = next(text);
+    }
+    return f;
+}
+
+static void await_frame(enum frame_type type, uint32_t channel, uint8_t stream)
+{
+    struct frame f = await(NULL);
+
+    assert_int_equal(f.type, type);
+    assert_int_equal(f.channel, channel);
+    assert_int_equal(f.stream, stream);
+}
+
+/* Code connects; its own end. */
+static int dial(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), small = 4096;
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    assert_int_equal(
+        connect(fd, (struct sockaddr *)&door_addresses[DOOR_CONNECTIONS], sizeof door_addresses[0]),
+        0);
+    fd_set_nonblock(fd, true);
+    return fd;
+}
+
+static uint32_t expect_connect(void)
+{
+    struct frame f = await(NULL);
+
+    assert_int_equal(f.type, FRAME_CONNECT);
+    assert_true(f.channel & CHANNEL_OF_INIT);
+    return f.channel;
+}
+
+static void send_tcp_reset(int *fd)
+{
+    setsockopt(*fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
+    fd_close(fd);
+}
+
+/* After a violation init would end; here the inbox is emptied and the connection taken away. */
+static void start_over(uint32_t id)
+{
+    inbox_done(&inbox);
+    inbox_init(&inbox);
+    hello();
+    assert_int_equal(send_frame(FRAME_RESET, id, 0, NULL, 0), 1);
+}
+
+/* What code reads while init turns: a count, 0 at the end, or -errno. */
+static long reads(int fd, void *bytes, size_t size)
+{
+    ssize_t n = read(fd, bytes, size);
+
+    for (int i = 0; i < PATIENCE && n < 0 && errno == EAGAIN; i++) {
+        turn_within(PATIENCE_MS);
+        n = read(fd, bytes, size);
+    }
+    return n < 0 ? -errno : n;
+}
+
+static void reads_nothing(int fd)
+{
+    char byte;
+
+    assert_true(read(fd, &byte, 1) < 0 && errno == EAGAIN);
+}
+
+static void a_connection_is_told_with_its_destination(void **state)
+{
+    struct message_connect m;
+    struct frame           f;
+    autofd int             a = dial(), b = -1;
+
+    (void)state;
+    turn_within(PATIENCE * PATIENCE_MS);
+    assert_true(frame_parse(received.data, received.size, PEER_INIT, &f, NULL) > 0);
+    assert_int_equal(message_unpack_connect(&f, &m, NULL), 0);
+    assert_int_equal(m.port, 443);
+    assert_int_equal(m.address[0], 0x20);
+    assert_int_equal(m.address[15], 7);
+    uint32_t first = expect_connect();
+    b = dial();
+    assert_int_equal(expect_connect(), first + 1);
+    send_frame(FRAME_RESET, first, 0, NULL, 0);
+    send_frame(FRAME_RESET, first + 1, 0, NULL, 0);
+    expect_nothing(); /* who reset it knows */
+    assert_int_equal(reads(a, &m, 1), -ECONNRESET);
+    assert_int_equal(reads(b, &m, 1), -ECONNRESET);
+    fd_close(&a);
+    a = dial();
+    assert_int_equal(expect_connect(), first + 2); /* never twice */
+    send_frame(FRAME_RESET, first + 2, 0, NULL, 0);
+}
+
+static void bytes_go_both_ways(void **state)
+{
+    autofd int code = dial();
+    char       text[100] = "";
+    uint32_t   id = expect_connect();
+
+    (void)state;
+    fd_write_all(code, "ping", 4);
+    struct frame f = await(text);
+    assert_int_equal(f.type, FRAME_DATA);
+    assert_int_equal(f.channel, id);
+    assert_int_equal(f.stream, STREAM_OUT);
+    assert_string_equal(text, "ping");
+    assert_int_equal(send_frame(FRAME_DATA, id, STREAM_IN, "pong", 4), 1);
+    assert_int_equal(reads(code, text, 4), 4);
+    assert_memory_equal(text, "pong", 4);
+    expect_nothing(); /* four bytes are not worth a credit frame */
+    send_frame(FRAME_RESET, id, 0, NULL, 0);
+}
+
+static void what_code_sends_needs_credit(void **state)
+{
+    static const char bytes[WINDOW_CONNECTION];
+    autofd int        code = dial();
+    uint32_t          id = expect_connect();
+    struct frame      f;
+    size_t            sum = 0;
+
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        (void)!write(code, bytes, sizeof bytes);
+        while ((f = next(NULL)).type) {
+            assert_int_equal(f.type, FRAME_DATA);
+            sum += f.size;
+        }
+    }
+    assert_int_equal(sum, WINDOW_CONNECTION);
+    assert_int_equal(send_u32(FRAME_CREDIT, id, STREAM_OUT, 1000), 1);
+    f = await(NULL);
+    assert_int_equal(f.type, FRAME_DATA);
+    assert_int_equal(f.size, 1000);
+    expect_nothing();
+    assert_int_equal(send_u32(FRAME_CREDIT, id, STREAM_OUT, WINDOW_CONNECTION + 1), -1);
+    start_over(id);
+}
+
+/* Credit that init gave for a connection's input since the last time. */
+static uint32_t credit_given(uint32_t id)
+{
+    uint32_t sum = 0, v;
+
+    turn_within(10 * PATIENCE_MS);
+    for (;;) {
+        struct frame f;
+        long         n = frame_parse(received.data, received.size, PEER_INIT, &f, NULL);
+
+        if (n <= 0)
+            return sum;
+        assert_int_equal(f.type, FRAME_CREDIT);
+        assert_int_equal(f.channel, id);
+        assert_int_equal(f.stream, STREAM_IN);
+        assert_int_equal(message_unpack_u32(&f, &v, NULL), 0);
+        sum += v;
+        buf_drop(&received, (size_t)n);
+    }
+}
+
+static void slow_code_fills_a_window_and_no_more(void **state)
+{
+    static char bytes[WINDOW_CONNECTION];
+    autofd int  code = dial();
+    uint32_t    id = expect_connect(), credit = WINDOW_CONNECTION;
+    size_t      sent = 0, taken = 0;
+    long        n;
+
+    (void)state;
+    while (credit > 0) { /* until neither the kernel nor init take any more */
+        memset(bytes, (int)(sent >> 16), credit);
+        assert_int_equal(send_frame(FRAME_DATA, id, STREAM_IN, bytes, credit), 1);
+        sent += credit;
+        credit = credit_given(id);
+        assert_true(sent < 8 << 20);
+    }
+    assert_int_equal(send_frame(FRAME_END, id, STREAM_IN, NULL, 0), 1);
+    while ((n = reads(code, bytes, sizeof bytes)) > 0)
+        taken += (size_t)n;
+    assert_int_equal(n, 0); /* all of it came, and then the end */
+    credit = credit_given(id);
+    assert_int_equal(taken, sent);
+    assert_true(credit > WINDOW_CONNECTION / 2);
+    fd_close(&code);
+    await_frame(FRAME_END, id, STREAM_OUT);
+    assert_int_equal(send_frame(FRAME_DATA, id, STREAM_IN, "x", 1), 1); /* it is no more */
+}
+
+static void the_window_of_slow_code_holds(void **state)
+{
+    static char bytes[WINDOW_CONNECTION];
+    autofd int  code = dial();
+    uint32_t    id = expect_connect(), credit = WINDOW_CONNECTION;
+
+    (void)state;
+    while (credit > 0) {
+        assert_int_equal(send_frame(FRAME_DATA, id, STREAM_IN, bytes, credit), 1);
+        credit = credit_given(id);
+    }
+    assert_int_equal(send_frame(FRAME_DATA, id, STREAM_IN, "x", 1), -1);
+    start_over(id);
+}
+
+static void code_may_half_close(void **state)
+{
+    autofd int code = dial();
+    uint32_t   id = expect_connect();
+    char       bytes[10];
+
+    (void)state;
+    fd_write_all(code, "request", 7);
+    shutdown(code, SHUT_WR);
+    await_frame(FRAME_DATA, id, STREAM_OUT);
+    await_frame(FRAME_END, id, STREAM_OUT);
+    expect_nothing();
+    assert_int_equal(send_frame(FRAME_DATA, id, STREAM_IN, "answer", 6), 1);
+    assert_int_equal(reads(code, bytes, sizeof bytes), 6);
+    reads_nothing(code);
+    assert_int_equal(send_frame(FRAME_END, id, STREAM_IN, NULL, 0), 1);
+    assert_int_equal(reads(code, bytes, sizeof bytes), 0);
+    expect_nothing(); /* both know */
+}
+
+static void the_server_may_half_close(void **state)
+{
+    autofd int code = dial();
+    uint32_t   id = expect_connect();
+    char       bytes[10];
+
+    (void)state;
+    assert_int_equal(send_frame(FRAME_END, id, STREAM_IN, NULL, 0), 1);
+    assert_int_equal(reads(code, bytes, sizeof bytes), 0);
+    fd_write_all(code, "late", 4);
+    await_frame(FRAME_DATA, id, STREAM_OUT);
+    expect_nothing();
+    fd_close(&code);
+    await_frame(FRAME_END, id, STREAM_OUT);
+    expect_nothing();
+}
+
+static void poll_sleeps_when_both_are_shut_and_credit_is_missing(void **state)
+{
+    static const char bytes[WINDOW_CONNECTION];
+    struct pollfd     polls[EGRESS_POLLS_MAX];
+    autofd int        code = dial();
+    uint32_t          id = expect_connect();
+
+    (void)state;
+    fd_set_nonblock(code, false);
+    for (size_t sum = 0; sum < WINDOW_CONNECTION; sum += await(NULL).size)
+        fd_write_all(code, bytes, 4096); /* some more than the window */
+    fd_close(&code);
+    assert_int_equal(send_frame(FRAME_END, id, STREAM_IN, NULL, 0), 1);
+    assert_int_equal(poll(polls, egress_fill_polls(polls), 0), 0);
+    while (await(NULL).type != FRAME_END)
+        assert_int_equal(send_u32(FRAME_CREDIT, id, STREAM_OUT, 1024), 1);
+}
+
+static void the_server_resets_at_once(void **state)
+{
+    static char bytes[WINDOW_CONNECTION];
+    autofd int  code = dial();
+    uint32_t    id = expect_connect(), credit = WINDOW_CONNECTION;
+    long        n;
+
+    (void)state;
+    while (credit > 0) { /* some waits in init */
+        assert_int_equal(send_frame(FRAME_DATA, id, STREAM_IN, bytes, credit), 1);
+        credit = credit_given(id);
+    }
+    assert_int_equal(send_frame(FRAME_RESET, id, 0, NULL, 0), 1);
+    while ((n = reads(code, bytes, sizeof bytes)) > 0)
+        ;
+    assert_int_equal(n, -ECONNRESET);
+    expect_nothing();
+    assert_int_equal(send_frame(FRAME_RESET, id, 0, NULL, 0), 1); /* crossed it */
+}
+
+static void a_reset_of_code_is_told(void **state)
+{
+    static char bytes[WINDOW_CONNECTION];
+    int         code = dial();
+    uint32_t    id = expect_connect(), credit = WINDOW_CONNECTION;
+
+    (void)state;
+    send_tcp_reset(&code);
+    await_frame(FRAME_RESET, id, 0);
+    assert_int_equal(send_frame(FRAME_DATA, id, STREAM_IN, "x", 1), 1); /* crossed it */
+    assert_int_equal(send_frame(FRAME_END, id, STREAM_IN, NULL, 0), 1);
+    expect_nothing();
+
+    code = dial(); /* while some waits for it */
+    id = expect_connect();
+    while (credit > 0) {
+        assert_int_equal(send_frame(FRAME_DATA, id, STREAM_IN, bytes, credit), 1);
+        credit = credit_given(id);
+    }
+    send_tcp_reset(&code);
+    await_frame(FRAME_RESET, id, 0);
+
+    code = dial(); /* when it had half closed before */
+    id = expect_connect();
+    shutdown(code, SHUT_WR);
+    await_frame(FRAME_END, id, STREAM_OUT);
+    send_tcp_reset(&code);
+    await_frame(FRAME_RESET, id, 0);
+    expect_nothing();
+}
+
+static void who_knocks_at_the_door_itself_is_reset(void **state)
+{
+    autofd int code = -1;
+    char       byte;
+
+    (void)state;
+    goes_to_the_door = true;
+    code = dial();
+    assert_int_equal(reads(code, &byte, 1), -ECONNRESET);
+    expect_nothing();
+}
+
+static void connections_are_counted(void **state)
+{
+    int      codes[FEW + 1];
+    uint32_t first = 0;
+    char     byte;
+
+    (void)state;
+    for (int i = 0; i < FEW; i++) {
+        codes[i] = dial();
+        uint32_t id = expect_connect();
+        first = i == 0 ? id : first;
+    }
+    codes[FEW] = dial();
+    assert_int_equal(reads(codes[FEW], &byte, 1), -ECONNRESET);
+    expect_nothing();
+    send_tcp_reset(&codes[7]);
+    await_frame(FRAME_RESET, first + 7, 0);
+    codes[7] = dial(); /* its place is free again */
+    assert_int_equal(expect_connect(), first + FEW);
+    for (int i = 0; i <= FEW; i++)
+        fd_close(&codes[i]);
+    for (uint32_t i = 0; i <= FEW; i++)
+        assert_int_equal(send_frame(FRAME_RESET, first + i, 0, NULL, 0), 1);
+}
+
+static void without_descriptors_code_is_reset(void **state)
+{
+    struct rlimit before, none;
+    autofd int    code = dial(), lowest = fcntl(0, F_DUPFD_CLOEXEC, 0);
+    char          byte;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){(rlim_t)lowest, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(reads(code, &byte, 1), -ECONNRESET);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    expect_nothing();
+    fd_close(&code);
+    code = dial();
+    send_frame(FRAME_RESET, expect_connect(), 0, NULL, 0);
+}
+
+static int ask(const void *query, size_t size)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    assert_int_equal(sendto(fd, query, size, 0, (struct sockaddr *)&door_addresses[DOOR_LOOKUPS],
+                            sizeof door_addresses[0]),
+                     size);
+    return fd;
+}
+
+static void a_query_is_passed_on_and_answered(void **state)
+{
+    static const char longest[4097];
+    autofd int        a = ask("what is the name?", 17), b = -1;
+    char              text[100] = "";
+    struct frame      f = await(text);
+
+    (void)state;
+    assert_int_equal(f.type, FRAME_LOOKUP);
+    assert_true(f.channel & CHANNEL_OF_INIT);
+    assert_string_equal(text, "what is the name?");
+    b = ask(longest, 4096);
+    struct frame g = await(NULL);
+    assert_int_equal(g.size, 4096);
+    assert_int_equal(g.channel, f.channel + 1);
+    assert_int_equal(send_frame(FRAME_FOUND, g.channel, 0, longest, 4096), 1);
+    assert_int_equal(send_frame(FRAME_FOUND, f.channel, 0, "this is the answer", 18), 1);
+    assert_int_equal(reads(a, text, sizeof text), 18);
+    assert_memory_equal(text, "this is the answer", 18);
+    assert_int_equal(reads(b, text, sizeof text), sizeof text);
+    assert_int_equal(send_frame(FRAME_FOUND, f.channel, 0, "this is the answer", 18), 1);
+    reads_nothing(a); /* once is enough */
+    fd_close(&a);
+    fd_close(&b);
+    a = ask("too short..", 11);
+    b = ask(longest, 4097);
+    expect_nothing();
+}
+
+static void the_oldest_query_is_forgotten(void **state)
+{
+    int      fds[EGRESS_LOOKUPS_MAX + 1];
+    uint32_t first = 0;
+    char     text[100];
+
+    (void)state;
+    for (size_t i = 0; i < N(fds); i++) {
+        fds[i] = ask("what is it like?", 16);
+        struct frame f = await(NULL);
+        assert_int_equal(f.type, FRAME_LOOKUP);
+        first = i == 0 ? f.channel : first;
+    }
+    for (uint32_t i = 0; i < N(fds); i++) {
+        assert_int_equal(send_frame(FRAME_FOUND, first + i, 0, "like an egg.", 12), 1);
+        if (i == 0)
+            reads_nothing(fds[i]);
+        else
+            assert_int_equal(reads(fds[i], text, sizeof text), 12);
+        fd_close(&fds[i]);
+    }
+}
+
+static void frames_of_unknown_connections_are_dropped(void **state)
+{
+    const uint32_t id = CHANNEL_OF_INIT | 0x7fffffff;
+
+    (void)state;
+    assert_int_equal(send_frame(FRAME_DATA, id, STREAM_IN, "x", 1), 1);
+    assert_int_equal(send_frame(FRAME_END, id, STREAM_IN, NULL, 0), 1);
+    assert_int_equal(send_u32(FRAME_CREDIT, id, STREAM_OUT, 1), 1);
+    assert_int_equal(send_frame(FRAME_RESET, id, 0, NULL, 0), 1);
+    assert_int_equal(send_frame(FRAME_FOUND, id, 0, "like an egg.", 12), 1);
+    expect_nothing();
+}
+
+static void violations_on_a_connection_end_init(void **state)
+{
+    static const struct {
+        enum frame_type type;
+        uint8_t         stream;
+        const char     *payload;
+        size_t          size;
+    } cases[] = {
+        {FRAME_DATA, STREAM_OUT, "x", 1},
+        {FRAME_DATA, STREAM_ERR, "x", 1},
+        {FRAME_END, STREAM_OUT, "", 0},
+        {FRAME_CREDIT, STREAM_IN, "\1\0\0\0", 4},
+        {FRAME_CREDIT, STREAM_OUT, "\1\0\0\0", 4}, /* the window is full already */
+        {FRAME_CREDIT, STREAM_OUT, "\xff\xff\xff\xff", 4},
+        {FRAME_SIGNAL, 0, "\1\0\0\0", 4},
+        {FRAME_SPAWN, 0, "\0\0\0\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0p\0\0\0\0\0", 24},
+        {FRAME_WRITE_FILE, 0, "\0\0\0\0\1\0\0\0f\0", 10},
+        {FRAME_CONNECT, 0, "123456789012345678", 18}, /* only init sends it */
+        {FRAME_LOOKUP, 0, "123456789012", 12},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N(cases); i++) {
+        autofd int code = dial();
+        uint32_t   id = expect_connect();
+
+        if (send_frame(cases[i].type, id, cases[i].stream, cases[i].payload, cases[i].size) != -1)
+            fail_msg("case %zu, %s, was taken", i, frame_type_name(cases[i].type));
+        start_over(id);
+    }
+    autofd int code = dial();
+    uint32_t   id = expect_connect();
+    assert_int_equal(send_frame(FRAME_END, id, STREAM_IN, NULL, 0), 1);
+    assert_int_equal(send_frame(FRAME_END, id, STREAM_IN, NULL, 0), -1);
+    start_over(id);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define EGRESS_TEST(f) cmocka_unit_test_setup_teardown(f, open_doors_once, tear_down)
 #define FILE_TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 
 int main(void)
@@ -690,6 +1253,23 @@ int main(void)
         FILE_TEST(a_file_that_cannot_be_made_is_an_error),
         FILE_TEST(a_file_that_gets_no_name_leaves_nothing),
         FILE_TEST(channels_are_counted),
+        EGRESS_TEST(a_connection_is_told_with_its_destination),
+        EGRESS_TEST(bytes_go_both_ways),
+        EGRESS_TEST(what_code_sends_needs_credit),
+        EGRESS_TEST(slow_code_fills_a_window_and_no_more),
+        EGRESS_TEST(the_window_of_slow_code_holds),
+        EGRESS_TEST(code_may_half_close),
+        EGRESS_TEST(the_server_may_half_close),
+        EGRESS_TEST(poll_sleeps_when_both_are_shut_and_credit_is_missing),
+        EGRESS_TEST(the_server_resets_at_once),
+        EGRESS_TEST(a_reset_of_code_is_told),
+        EGRESS_TEST(who_knocks_at_the_door_itself_is_reset),
+        EGRESS_TEST(connections_are_counted),
+        EGRESS_TEST(without_descriptors_code_is_reset),
+        EGRESS_TEST(a_query_is_passed_on_and_answered),
+        EGRESS_TEST(the_oldest_query_is_forgotten),
+        EGRESS_TEST(frames_of_unknown_connections_are_dropped),
+        EGRESS_TEST(violations_on_a_connection_end_init),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

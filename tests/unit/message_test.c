@@ -31,6 +31,13 @@ static int pack_exited(struct buf *b)
     return message_pack_exited(b, &(struct message_exited){-1, 9, 1ULL << 40, 3, true});
 }
 
+static const struct message_connect somewhere = {{0x20, 1, [15] = 7}, 443};
+
+static int pack_connect(struct buf *b)
+{
+    return message_pack_connect(b, &somewhere);
+}
+
 static int pack_error(struct buf *b)
 {
     return message_pack_error(b, &(struct message_error){-2, "it is gone"});
@@ -87,6 +94,16 @@ static int check_exited(const struct frame *f, struct err *e)
     return 0;
 }
 
+static int check_connect(const struct frame *f, struct err *e)
+{
+    struct message_connect m;
+
+    TRY(message_unpack_connect(f, &m, e));
+    assert_memory_equal(m.address, somewhere.address, 16);
+    assert_int_equal(m.port, 443);
+    return 0;
+}
+
 static int check_error(const struct frame *f, struct err *e)
 {
     struct message_error m;
@@ -128,6 +145,7 @@ static const struct {
     {FRAME_SPAWN, pack_spawn, check_spawn},
     {FRAME_WRITE_FILE, pack_write_file, check_write_file},
     {FRAME_EXITED, pack_exited, check_exited},
+    {FRAME_CONNECT, pack_connect, check_connect},
     {FRAME_ERROR, pack_error, check_error},
     {FRAME_GROUP_ENDED, pack_group_ended, check_group_ended},
     {FRAME_CREDIT, pack_number, check_number},

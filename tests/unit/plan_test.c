@@ -124,6 +124,8 @@ static void members_are_bounded(void **state)
         {"\"fds\":16", "\"fds\":15", "plan.fds must be from 16 to 1048576"},
         {"\"init\":\"/i\"", "\"init\":\"i\"", "plan.init must be from 2 to 4095 bytes"},
         {"\"fds\":16", "\"fds\":16,\"fun\":1", "plan has no member 'fun'"},
+        {"\"fds\":16", "\"fds\":16,\"egress\":true,\"hostNetwork\":true",
+         "plan.egress and plan.hostNetwork exclude each other"},
     };
     char text[1024], changed[1200];
 

@@ -103,16 +103,16 @@ static void a_result_as_json(void **state)
                            .max_rss_bytes = 2 << 20};
 
     (void)state;
-    autojson json_t *list = walls_json(&w), *result = result_json(&r, list);
-    autojson json_t *expected =
-        json_pack("{s:s, s:s, s:n, s:i, s:s, s:{s:i, s:i, s:i, s:i}, s:{s:[]}}", "verdict", "oom",
-                  "source", "watch", "code", "signal", 9, "ended", "sandbox", "usage", "wallMs", 7,
-                  "cpuMs", 5, "peakBytes", 1 << 20, "maxRssBytes", 2 << 20, "walls", "missing");
+    autojson json_t *list = walls_json(&w), *result = result_json(&r, list, NULL);
+    autojson json_t *expected = json_pack(
+        "{s:s, s:s, s:n, s:i, s:s, s:{s:i, s:i, s:i, s:i}, s:[], s:{s:[]}}", "verdict", "oom",
+        "source", "watch", "code", "signal", 9, "ended", "sandbox", "usage", "wallMs", 7, "cpuMs",
+        5, "peakBytes", 1 << 20, "maxRssBytes", 2 << 20, "refused", "walls", "missing");
     assert_non_null(expected);
     assert_true(json_equal(result, expected));
 
     r = (struct run_result){.verdict = VERDICT_OK};
-    autojson json_t *plain = result_json(&r, NULL); /* the sandbox never told */
+    autojson json_t *plain = result_json(&r, NULL, NULL); /* the sandbox never told */
     assert_null(json_object_get(plain, "source"));
     assert_string_equal(json_string_value(json_object_get(plain, "ended")), "run");
     assert_true(json_is_null(json_object_get(json_object_get(plain, "walls"), "missing")));

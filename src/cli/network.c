@@ -1,0 +1,93 @@
+#include "cli/network.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "npm/npm_config.h"
+
+enum { REGISTRIES_MAX = 32 };
+
+/* Without "user:password@", which code inside must not see. */
+static void name_registry(struct network *n, const char *url)
+{
+    const char *host = strstr(url, "://"), *at;
+
+    host = host ? host + 3 : url;
+    at = memchr(host, '@', strcspn(host, "/"));
+    snprintf(n->registry, sizeof n->registry, "npm_config_registry=%.*s%s", (int)(host - url), url,
+             at ? at + 1 : host);
+}
+
+int network_init(struct network *n, const char *name, const struct option_list *rules,
+                 struct err *e)
+{
+    const char        *list[OPTION_LIST_MAX + 1] = {0}, *registries[REGISTRIES_MAX + 1] = {0};
+    struct npm_config *config = npm_config_load(NPM_CONFIG_USER, e);
+    char               registry[NPM_CONFIG_URL_MAX];
+    int                r = -1;
+
+    if (!config)
+        return -1;
+    if (!name)
+        name = rules->n > 0 ? "allow" : "internet";
+    for (size_t i = 0; i < rules->n; i++)
+        list[i] = rules->items[i];
+    npm_config_registries(config, registries, REGISTRIES_MAX);
+    n->policy = policy_new(name, list, registries, e);
+    if (n->policy && npm_config_registry(config, "npm", registry, e) == 0) {
+        n->is_host = policy_kind(n->policy) == POLICY_HOST;
+        name_registry(n, registry);
+        n->environment[0] = n->registry;
+        if (policy_kind(n->policy) == POLICY_NONE) /* npm would try again for more than a minute */
+            n->environment[1] = "npm_config_fetch_retries=0";
+        r = 0;
+    }
+    npm_config_free(config);
+    return r;
+}
+
+void network_done(struct network *n)
+{
+    policy_free(n->policy);
+}
+
+static const char *text_of(const json_t *row, const char *name)
+{
+    return json_string_value(json_object_get(row, name));
+}
+
+static void tell_refused(const json_t *row)
+{
+    const json_t *port = json_object_get(row, "port");
+
+    fprintf(stderr, "jerboa: network: %s", text_of(row, "host"));
+    if (json_is_integer(port))
+        fprintf(stderr, ", port %lld", (long long)json_integer_value(port));
+    fprintf(stderr, ": %s (%s)\n", text_of(row, "rule"), text_of(row, "allow"));
+}
+
+static long long number_of(const json_t *row, const char *name)
+{
+    return (long long)json_integer_value(json_object_get(row, name));
+}
+
+static void tell_connection(const json_t *row)
+{
+    fprintf(stderr, "connection %s:%lld (%s), sent %lld bytes, received %lld, %lld ms\n",
+            text_of(row, "host"), number_of(row, "port"), text_of(row, "address"),
+            number_of(row, "sentBytes"), number_of(row, "receivedBytes"), number_of(row, "ms"));
+}
+
+void network_tell(const json_t *refused, const json_t *connections)
+{
+    size_t  i;
+    json_t *row;
+
+    json_array_foreach ((json_t *)refused, i, row) {
+        tell_refused(row);
+    }
+    json_array_foreach ((json_t *)connections, i, row) {
+        tell_connection(row);
+    }
+}

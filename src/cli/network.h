@@ -1,0 +1,25 @@
+/* network - what --network and --allow say: the policy of a sandbox, and what npm inside must know.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/options.h"
+#include "egress/policy.h"
+
+struct network {
+    struct policy *policy;
+    bool           is_host;
+    char           registry[1100];     /* npm_config_registry=URL, no secrets */
+    const char    *environment[2 + 1]; /* what npm inside must know, as NAME=VALUE */
+};
+
+/* `name` NULL: 'allow' if there are rules, else 'internet'. */
+int  network_init(struct network *n, const char *name, const struct option_list *rules,
+                  struct err *e);
+void network_done(struct network *n);
+
+/* One line on stderr for each thing that was refused; for each connection when they are given. */
+void network_tell(const json_t *refused, const json_t *connections);

@@ -1,0 +1,47 @@
+/* dns - messages of the domain name system, as far as a sandbox's lookups need them. What is parsed
+ * here comes from hostile code, or from a name server that is not believed either. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "egress/ip.h"
+
+enum { DNS_NAME_MAX = 253, DNS_MESSAGE_MAX = 4096, DNS_ADDRESSES_MAX = 16 };
+
+enum dns_type { DNS_A = 1, DNS_AAAA = 28 };
+enum dns_code { DNS_OK = 0, DNS_SERVER_FAILED = 2, DNS_NO_SUCH_NAME = 3, DNS_REFUSED = 5 };
+
+struct dns_query {
+    char     name[DNS_NAME_MAX + 1]; /* lower case, no dot at the end */
+    uint16_t type;
+    size_t   question_end; /* header and question: what an answer repeats */
+};
+
+/* One plain question for a name of letters, digits, '-' and '_'; else -1. */
+int dns_parse_query(const uint8_t *message, size_t size, struct dns_query *ret);
+
+/* An answer to the query in `message`: a code, and perhaps an A record. Its size. */
+size_t dns_answer(const uint8_t *message, const struct dns_query *q, enum dns_code code,
+                  const struct ip *address, uint8_t ret[DNS_MESSAGE_MAX]);
+/* For what could not even be parsed; 0: not worth an answer. */
+size_t dns_answer_bad(const uint8_t *message, size_t size, uint8_t ret[DNS_MESSAGE_MAX]);
+
+/* A query of our own; its size. The name is one that dns_parse_query could have given. */
+size_t dns_ask(uint16_t id, const char *name, enum dns_type type, uint8_t ret[DNS_MESSAGE_MAX]);
+
+/* Whether `answer` answers `query`: same id and question. */
+bool dns_fits(const uint8_t *query, size_t query_size, const uint8_t *answer, size_t size);
+
+struct dns_addresses {
+    struct ip     list[DNS_ADDRESSES_MAX];
+    size_t        n;
+    enum dns_code code;
+    uint32_t      ttl_s; /* the least */
+};
+
+/* The addresses of a type in an answer, whatever names they stand under: who answered says that
+ * they belong to the question. -1: it is malformed. */
+int dns_read_addresses(const uint8_t *answer, size_t size, enum dns_type type,
+                       struct dns_addresses *ret);

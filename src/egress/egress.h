@@ -1,0 +1,51 @@
+/* egress - the connections and lookups of one sandbox, decided and carried out by the server.
+ *
+ * Frames of init's own channels come in, frames for them go out through `send`; a frame that breaks
+ * the grammar is told by `violated`, and then nothing more is to be given to it. Each connection
+ * must pass two policies, the operator's and the sandbox's own, so that the second can never be
+ * wider. What was refused is remembered, with its rule and the way to allow it. */
+#pragma once
+
+#include <event2/event.h>
+
+#include "base/json.h"
+#include "egress/policy.h"
+#include "egress/resolver.h"
+#include "pipe/frame.h"
+
+struct egress;
+
+struct egress_ops {
+    void (*send)(void *owner, enum frame_type type, uint32_t channel, uint8_t stream,
+                 const void *payload, size_t size);
+    void (*violated)(void *owner, const char *sentence);
+};
+
+/* Zeros are the defaults. */
+struct egress_limits {
+    int64_t connections;         /* at once (256) */
+    int64_t connects_per_second; /* with bursts of twice that (100) */
+    int64_t bytes_per_second;    /* both ways together (no limit) */
+    int64_t idle_ms;             /* of a silent connection (10 min) */
+};
+
+struct egress_spec {
+    struct resolver     *resolver; /* borrowed, like the policies */
+    const struct policy *operator_policy;
+    const struct policy *policy; /* the sandbox's; NULL: the operator's alone */
+    struct egress_limits limits;
+};
+
+struct egress *egress_new(struct event_base *base, const struct egress_spec *spec,
+                          const struct egress_ops *ops, void *owner);
+void           egress_free(struct egress *e);
+
+void egress_frame(struct egress *e, const struct frame *f);
+/* From now on; connections that it does not allow are reset. */
+void egress_set_policy(struct egress *e, const struct policy *policy);
+
+/* What was refused or failed since the last time: [{host, port, rule, allow}]; port is null when a
+ * name was refused before any was known. The caller releases. */
+json_t *egress_take_refused(struct egress *e);
+/* All connections that were made: [{host, port, address, sentBytes, receivedBytes, ms}]. */
+json_t *egress_log(struct egress *e);

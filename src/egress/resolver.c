@@ -1,0 +1,262 @@
+#include "egress/resolver.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "loop/later.h"
+
+enum {
+    ENTRIES_MAX = 4096,
+    BUCKETS = 1024,
+    KEPT_MAX_S = 300,
+    KEPT_MIN_S = 1,
+    FAILURE_KEPT_S = 5,
+    HOSTS_MAX = 1 << 20,
+};
+
+struct entry {
+    SLIST_ENTRY(entry) next;
+    char                 name[DNS_NAME_MAX + 1];
+    time_t               until;
+    struct dns_addresses found;
+};
+
+struct resolver {
+    struct event_base *base;
+    struct upstream   *upstream;
+    const char        *hosts_path;
+    SLIST_HEAD(bucket, entry) buckets[BUCKETS];
+    size_t n;
+};
+
+struct resolving {
+    struct resolver       *r;
+    char                   name[DNS_NAME_MAX + 1];
+    struct dns_addresses   found;
+    struct dns_addresses   six;     /* waits here: IPv4 goes first, whichever answer does */
+    struct upstream_query *asks[2]; /* for A and AAAA; NULL: answered */
+    bool                   sure;    /* some server has spoken */
+    struct later           later;
+    resolver_found        *tell;
+    void                  *owner;
+};
+
+static time_t now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec;
+}
+
+/* ---- the cache ---- */
+
+static struct bucket *bucket_of(struct resolver *r, const char *name)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *name; name++)
+        hash = (hash ^ (uint8_t)*name) * 16777619u;
+    return &r->buckets[hash % BUCKETS];
+}
+
+static void forget_all(struct resolver *r)
+{
+    for (size_t i = 0; i < BUCKETS; i++)
+        while (!SLIST_EMPTY(&r->buckets[i])) {
+            struct entry *e = SLIST_FIRST(&r->buckets[i]);
+            SLIST_REMOVE_HEAD(&r->buckets[i], next);
+            free(e);
+        }
+    r->n = 0;
+}
+
+static struct entry *find_entry(struct resolver *r, const char *name)
+{
+    struct entry *e;
+
+    SLIST_FOREACH(e, bucket_of(r, name), next)
+    if (strcmp(e->name, name) == 0)
+        break;
+    return e;
+}
+
+static void keep(struct resolver *r, const char *name, const struct dns_addresses *found)
+{
+    struct entry *e = find_entry(r, name);
+    time_t        seconds = found->n == 0 ? FAILURE_KEPT_S : (time_t)found->ttl_s;
+
+    if (!e) {
+        if (r->n == ENTRIES_MAX)
+            forget_all(r);
+        e = calloc(1, sizeof *e);
+        if (!e)
+            abort();
+        str_copy(e->name, sizeof e->name, name);
+        SLIST_INSERT_HEAD(bucket_of(r, name), e, next);
+        r->n++;
+    }
+    e->found = *found;
+    e->until = now_s() + (seconds < KEPT_MIN_S   ? KEPT_MIN_S
+                          : seconds > KEPT_MAX_S ? KEPT_MAX_S
+                                                 : seconds);
+}
+
+/* ---- the hosts file: small, and read at each question that the cache has not ---- */
+
+static void take_host_line(char *line, const char *name, struct dns_addresses *ret)
+{
+    static const char blanks[] = " \t\r";
+    char             *save = NULL, *word;
+    struct ip         address;
+
+    line[strcspn(line, "#")] = '\0';
+    word = strtok_r(line, blanks, &save);
+    if (!word || ip_parse(word, &address) < 0)
+        return;
+    while ((word = strtok_r(NULL, blanks, &save)))
+        if (strcasecmp(word, name) == 0 && ret->n < DNS_ADDRESSES_MAX)
+            ret->list[ret->n++] = address;
+}
+
+static void look_into_hosts(const char *path, const char *name, struct dns_addresses *ret)
+{
+    autofd int     fd = open(path, O_RDONLY | O_CLOEXEC);
+    autofree char *text = NULL;
+    char          *line, *save = NULL;
+    size_t         size;
+
+    if (fd < 0 || fd_read_text(fd, HOSTS_MAX, &text, &size, NULL) < 0)
+        return;
+    for (char *rest = text; (line = strtok_r(rest, "\n", &save)); rest = NULL)
+        take_host_line(line, name, ret);
+}
+
+/* ---- questions ---- */
+
+void resolver_cancel(struct resolving *q)
+{
+    for (size_t i = 0; i < 2; i++)
+        if (q->asks[i])
+            upstream_cancel(q->asks[i]);
+    later_done(&q->later);
+    free(q);
+}
+
+static void step(void *owner)
+{
+    struct resolving    *q = owner;
+    resolver_found      *tell = q->tell;
+    void                *its_owner = q->owner;
+    struct dns_addresses found = q->found;
+
+    if (q->asks[0] || q->asks[1])
+        return;
+    resolver_cancel(q);
+    tell(its_owner, &found);
+}
+
+static void add(struct dns_addresses *to, const struct dns_addresses *from)
+{
+    for (size_t i = 0; i < from->n && to->n < DNS_ADDRESSES_MAX; i++) {
+        if (to->n == 0 || from->ttl_s < to->ttl_s)
+            to->ttl_s = from->ttl_s;
+        to->list[to->n++] = from->list[i];
+    }
+}
+
+static void take_answer(struct resolving *q, int which, const uint8_t *answer, size_t size)
+{
+    struct dns_addresses got;
+
+    q->asks[which] = NULL;
+    if (answer && dns_read_addresses(answer, size, which ? DNS_AAAA : DNS_A, &got) == 0) {
+        q->sure = true;
+        add(which ? &q->six : &q->found, &got);
+        if (got.code != DNS_OK)
+            q->found.code = got.code;
+    }
+    if (q->asks[!which])
+        return;
+    add(&q->found, &q->six);
+    if (!q->sure)
+        q->found.code = DNS_SERVER_FAILED;
+    keep(q->r, q->name, &q->found);
+    later_ask(&q->later);
+}
+
+static void on_four(void *owner, const uint8_t *answer, size_t size)
+{
+    take_answer(owner, 0, answer, size);
+}
+
+static void on_six(void *owner, const uint8_t *answer, size_t size)
+{
+    take_answer(owner, 1, answer, size);
+}
+
+static void ask(struct resolving *q)
+{
+    uint8_t query[DNS_MESSAGE_MAX];
+    size_t  size = dns_ask(0, q->name, DNS_A, query);
+
+    q->asks[0] = upstream_ask(q->r->upstream, query, size, on_four, q);
+    size = dns_ask(0, q->name, DNS_AAAA, query);
+    q->asks[1] = upstream_ask(q->r->upstream, query, size, on_six, q);
+}
+
+struct resolving *resolver_find(struct resolver *r, const char *name, resolver_found *found,
+                                void *owner)
+{
+    struct resolving   *q = calloc(1, sizeof *q);
+    const struct entry *known = find_entry(r, name);
+
+    if (!q || strlen(name) > DNS_NAME_MAX)
+        abort();
+    *q = (struct resolving){.r = r, .tell = found, .owner = owner};
+    str_copy(q->name, sizeof q->name, name);
+    later_init(&q->later, r->base, step, q);
+    if (known && known->until > now_s())
+        q->found = known->found;
+    else
+        look_into_hosts(r->hosts_path, name, &q->found);
+    if (q->found.n == 0 && !(known && known->until > now_s()))
+        ask(q);
+    else
+        later_ask(&q->later);
+    return q;
+}
+
+struct resolver *resolver_new(struct event_base *base, const struct resolver_files *files)
+{
+    struct resolver *r = calloc(1, sizeof *r);
+
+    if (!r)
+        abort();
+    r->base = base;
+    r->hosts_path = files && files->hosts ? files->hosts : "/etc/hosts";
+    r->upstream =
+        upstream_new(base, files && files->resolv_conf ? files->resolv_conf : "/etc/resolv.conf");
+    return r;
+}
+
+void resolver_free(struct resolver *r)
+{
+    if (!r)
+        return;
+    forget_all(r);
+    upstream_free(r->upstream);
+    free(r);
+}
+
+struct upstream *resolver_upstream(struct resolver *r)
+{
+    return r->upstream;
+}

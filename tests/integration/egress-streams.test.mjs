@@ -1,0 +1,278 @@
+// What code in a sandbox meets on its network: names, streams, limits, refusals. The network is the one of network.mjs.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { after, before, test } from 'node:test';
+import { code, jerboa, limit, printed, run } from './jerboa.mjs';
+import { makeNetwork } from './network.mjs';
+
+const address = '93.184.216.34', address6 = '2606:2800:220:1::1';
+let network;
+
+before(async () => { network = await makeNetwork(['public.example']); }, limit);
+after(() => network?.close());
+
+/** `fn` runs in a sandbox, below what it may use by name. */
+const tools = `import dgram from 'node:dgram'; import dns from 'node:dns/promises'; import net from 'node:net'; import { once } from 'node:events';
+  import { spawnSync } from 'node:child_process'; import { createHash } from 'node:crypto'; import { text } from 'node:stream/consumers'; import { setTimeout as pause } from 'node:timers/promises';
+  const code = (promise) => Promise.resolve(promise).then((value) => value, (e) => e.cause?.code ?? e.code ?? e.message);
+  const ask = async (question) => { const s = net.connect(9000, '${address}'); s.write(question); return JSON.parse(await text(s)); };
+  const tell = (answer) => console.log(JSON.stringify(answer));\n`;
+const begin = (args, fn, ...more) => network.start([jerboa, 'run', ...args, '-e', tools + code(fn, ...more)], { seconds: 50 });
+
+async function within(args, fn, ...more) {
+  const child = begin(args, fn, ...more);
+  child.stdin.end();
+  const result = await child.ended;
+  assert.deepEqual([result.status, result.signal], [0, null], result.stderr);
+  return { answer: JSON.parse(result.stdout), stderr: result.stderr, lines: result.stderr.split('\n').filter(Boolean) };
+}
+
+/* global code, ask, tell, dns, dgram, net, once, text, pause, spawnSync, createHash -- of `tools` */
+
+// ---- names ----
+
+const lookUp = async (names) => {
+  const found = {};
+  for (const name of names)
+    found[name] = [await code(dns.resolve4(name)), await code(dns.resolve6(name)), await code(dns.resolveTxt(name)), await code(dns.resolveMx(name))].map((a) => a[0]?.exchange ?? [a].flat(2)[0]);
+  tell(found);
+};
+
+test('names: A is made up, AAAA empty, other types are forwarded; a name that is not allowed does not exist', limit, async () => {
+  const names = ['public.example', 'other.example', 'nowhere.example', 'private.example'];
+  const known = [/^198\.1[89]\./, 'ENODATA', 'text of a txt', 'mail.public.example'], none = Array(4).fill('ENOTFOUND');
+  const wide = (await within([], lookUp, names)).answer, narrow = (await within(['--allow', 'public.example'], lookUp, names)).answer;
+  for (const found of [wide, narrow]) {
+    assert.match(found['public.example'][0], known[0]);
+    assert.deepEqual(found['public.example'].slice(1), known.slice(1));
+    assert.equal(found['private.example'][0], 'ENOTFOUND'); // only its address is refused, and not asked for in other types
+  }
+  assert.match(wide['other.example'][0], known[0]);
+  assert.deepEqual(narrow['other.example'], none);
+  assert.deepEqual(narrow['private.example'], none);
+  assert.equal(wide['nowhere.example'][0], 'ENOTFOUND');
+});
+
+test('names: garbage and names that are too long do no harm; a thousand lookups have a thousand addresses', limit, async () => {
+  const { answer } = await within(['--timeout', '50s'], async () => {
+    const socket = dgram.createSocket('udp4'), answers = [];
+    socket.on('message', (message) => answers.push(message.readUInt16BE(2) & 15));
+    socket.on('error', () => {});
+    await new Promise((resolve) => { socket.connect(53, '198.18.0.2', resolve); });
+    const query = (labels) => Buffer.concat([Buffer.from([0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]), ...labels.map((l) => Buffer.concat([Buffer.from([l.length]), Buffer.from(l)])), Buffer.from([0, 0, 1, 0, 1])]);
+    const bad = [Buffer.from('x'), Buffer.alloc(12, 255), Buffer.alloc(12), Buffer.alloc(512, 0xc0), Buffer.alloc(4096), query(['x'.repeat(64), 'example']),
+      query([...Array(5).fill('x'.repeat(60)), 'example']), query(['a b', 'example']), query(['\0']), query(['..', 'example']), query([])];
+    for (const message of bad) socket.send(message);
+    socket.send(query(['public', 'example']));
+    while (!answers.includes(0)) await pause(10);
+    const names = Array.from({ length: 1000 }, (_, i) => `n${i}.many.example`), addresses = new Set();
+    const began = performance.now();
+    await Promise.all(Array.from({ length: 50 }, async () => { while (names.length) addresses.add((await dns.resolve4(names.pop()))[0]); }));
+    tell({ answers: answers.filter((c) => c !== 5), addresses: addresses.size, ms: performance.now() - began });
+    process.exit();
+  });
+  assert.deepEqual(answer.answers, [0]); // the others were refused, or not answered
+  assert.equal(answer.addresses, 1000);
+});
+
+test('a name is looked up again when it is connected to', limit, async () => {
+  const { answer, stderr } = await within([], async () => {
+    const [pinned] = await dns.resolve4('pinned.rebind.example');
+    await pause(1200); // longer than its answer is kept
+    tell(await code(fetch(`http://${pinned}:8080/`)));
+  });
+  assert.equal(answer, 'ECONNRESET');
+  assert.match(stderr, /^jerboa: network: pinned\.rebind\.example, port 8080: private address 10\.1\.2\.3 \(/);
+});
+
+// ---- what is not TCP ----
+
+test('UDP other than DNS fails at once; ICMP and raw sockets do not exist', limit, async () => {
+  const { answer } = await within([], async (addresses) => {
+    const sends = {};
+    for (const to of addresses) {
+      const socket = dgram.createSocket(to.includes(':') ? 'udp6' : 'udp4'), began = performance.now();
+      socket.connect(9999, to);
+      const [e] = await Promise.race([once(socket, 'error'), once(socket, 'connect').then(() => { socket.send('x'); return once(socket, 'error'); }), pause(5000, [{ code: 'nothing' }])]).catch((caught) => [caught]);
+      sends[to] = [e.code, performance.now() - began];
+    }
+    const python = (args) => spawnSync('/usr/bin/python3', ['-c', `import socket\ntry:\n socket.socket(${args}); print('open')\nexcept OSError as e: print(e.errno)`], { encoding: 'utf8' }).stdout.trim();
+    tell({ sends, raw: ['socket.AF_INET, socket.SOCK_RAW, 1', 'socket.AF_INET6, socket.SOCK_RAW, 58', 'socket.AF_INET, socket.SOCK_RAW, 255', 'socket.AF_INET, socket.SOCK_DGRAM, 1', 'socket.AF_INET6, socket.SOCK_DGRAM, 58', 'socket.AF_PACKET, socket.SOCK_RAW, 3', 'socket.AF_INET, socket.SOCK_STREAM, 132'].map(python) });
+    process.exit();
+  }, [address, '10.1.2.3', address6]);
+  for (const [to, [error, ms]] of Object.entries(answer.sends)) {
+    assert.equal(error, 'ECONNREFUSED', to);
+    assert.ok(ms < 100, `${to}: ${ms} ms`);
+  }
+  for (const errno of answer.raw) assert.match(errno, /^\d+$/);
+});
+
+// ---- streams ----
+
+test('ends and resets travel, either way', limit, async () => {
+  const { answer } = await within([], async (host) => {
+    const open = (port) => net.connect({ host, port, allowHalfOpen: true });
+    const bytes = Buffer.alloc(3 << 20, 'jerboa'), up = open(9001);
+    up.end(bytes);
+    const sum = await text(up);
+    const down = open(9002), said = await text(down);
+    down.end('still here');
+    await once(down, 'close');
+    const broken = open(9003);
+    broken.write('x');
+    const error = await code(once(broken, 'data'));
+    const breaking = open(9004);
+    await once(breaking, 'connect');
+    breaking.write('x');
+    await pause(100);
+    breaking.resetAndDestroy();
+    let seen = [null];
+    for (let i = 0; i < 50 && seen.includes(null); i++) {
+      await pause(50);
+      seen = [await ask('9002'), await ask('9004')];
+    }
+    tell({ sum: sum === `${bytes.length} ${createHash('sha256').update(bytes).digest('hex')}`, said, error, seen });
+  }, address);
+  assert.deepEqual(answer, { sum: true, said: 'that is all', error: 'ECONNRESET', seen: ['still here', 'ECONNRESET'] });
+});
+
+const memory = (pid) => +/^VmRSS:\s+(\d+)/m.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1] / 1024;
+
+test('slow readers on either side: windows fill, memory of the server stays flat, nothing is lost', limit, async () => {
+  const child = begin(['--memory', '1g', '--timeout', '50s'], async (host) => {
+    const first = net.connect(9007, host);
+    first.write('x');
+    await once(first, 'data');
+    console.log('begun');
+    const full = Array.from({ length: 20 }, () => net.connect(9005, host)); // nobody reads there
+    let pieces = 0;
+    for (const socket of full) {
+      const push = () => { while (pieces++ < 1e5 && socket.write(Buffer.alloc(1 << 16))); };
+      socket.on('error', () => {}).on('drain', push);
+      push();
+    }
+    const slow = Array.from({ length: 20 }, () => net.connect(9006, host).pause()); // nobody reads here
+    await Promise.all([...full, ...slow].map((socket) => once(socket, 'connect')));
+    for (let before = -1; pieces !== before;) { // until all that flows has filled something
+      before = pieces;
+      await pause(1000);
+    }
+    console.log('filled');
+    await once(process.stdin, 'data');
+    let size = 0;
+    for await (const piece of slow[7]) size += piece.length;
+    console.log(`read ${size}`);
+    process.exit();
+  }, address);
+  await printed(child, 'begun');
+  const began = memory(child.pid);
+  await printed(child, 'filled');
+  const filled = memory(child.pid);
+  child.stdin.end('go on');
+  const { stdout, status, stderr } = await child.ended;
+  assert.deepEqual([status, stdout], [0, `begun\nfilled\nread ${64 << 20}\n`], stderr);
+  assert.ok(filled - began < 16, `${began} MiB before, ${filled} MiB with 40 connections filled`);
+});
+
+test('a large download and upload arrive whole', limit, async () => {
+  const { answer } = await within([], async (host) => {
+    let size = 0;
+    for await (const piece of net.connect(9006, host)) { size += piece.length; if (size % (1 << 20) < 4096) await pause(1); }
+    const up = net.connect({ host, port: 9001, allowHalfOpen: true });
+    up.end(Buffer.alloc(64 << 20));
+    tell([size, (await text(up)).split(' ')[0]]);
+  }, address);
+  assert.deepEqual(answer, [64 << 20, String(64 << 20)]);
+});
+
+test('who never answers is told of; others are served meanwhile', limit, async () => {
+  const { answer, stderr } = await within([], async () => {
+    const silent = code(fetch('http://silent.example:8080/')), began = performance.now();
+    const other = await (await fetch('http://public.example:8080/')).text();
+    const otherMs = performance.now() - began;
+    tell([await silent, other, otherMs < 2000, Math.round((performance.now() - began) / 1000)]);
+  });
+  assert.deepEqual(answer, ['ECONNRESET', `internet ${address}`, true, 10]);
+  assert.match(stderr, /^jerboa: network: silent\.example, port 8080: unreachable \(nothing to allow: Connection timed out\)$/m);
+});
+
+// ---- limits ----
+
+test('connections are limited in number and rate', limit, async () => {
+  const { answer, stderr } = await within(['--timeout', '30s'], async (host) => {
+    const echo = () => new Promise((resolve) => {
+      const socket = net.connect(9007, host).on('error', () => resolve(false)).on('data', () => resolve(true)).on('close', () => resolve(false));
+      socket.write('x');
+    });
+    const burst = await Promise.all(Array.from({ length: 300 }, echo)); // 200, and as many as a second's fraction gives
+    const more = [];
+    for (let i = 0; i < 100; i++) { more.push(echo()); await pause(15); }
+    const count = (list) => list.filter(Boolean).length;
+    tell([count(burst), count(burst) + count(await Promise.all(more))]);
+    process.exit();
+  }, address);
+  assert.ok(answer[0] >= 200 && answer[0] <= 256, `${answer[0]} of a burst of 300`);
+  assert.equal(answer[1], 256);
+  assert.match(stderr, /^jerboa: network: 93\.184\.216\.34, port 9007: too many connections \(wait: it has 256 connections at once, 100 new ones a second\)$/m);
+});
+
+// ---- refusals ----
+
+const visit = async (urls) => { const got = {}; for (const url of urls) { const began = performance.now(); got[url] = [await code(fetch(url).then((r) => r.text())), performance.now() - began]; } tell(got); };
+
+test('each refusal is told with host, port, rule and a way to allow it, which works', limit, async () => {
+  const urls = ['http://public.example:8080/', `http://${address}:8080/`, `http://[${address6}]:8080/`];
+  const { answer, lines } = await within(['--network', 'none'], visit, urls);
+  for (const [got, ms] of Object.values(answer)) {
+    assert.match(got, /^(ENOTFOUND|ECONNRESET)$/);
+    assert.ok(ms < 1000, `${ms} ms`);
+  }
+  const rule = "network policy 'none'";
+  assert.deepEqual(lines, [
+    `jerboa: network: public.example: ${rule} (--allow public.example, or --network internet)`,
+    `jerboa: network: ${address}, port 8080: ${rule} (--allow ${address}:8080, or --network internet)`,
+    `jerboa: network: ${address6}, port 8080: ${rule} (--allow [${address6}]:8080, or --network internet)`,
+  ]);
+  const allowed = await within(lines.flatMap((line) => ['--allow', /--allow (\S+),/.exec(line)[1]]), visit, urls);
+  assert.deepEqual(Object.values(allowed.answer).map(([got]) => got), [`internet ${address}`, `internet ${address}`, `internet ${address6}`]);
+  assert.deepEqual(allowed.lines, []);
+});
+
+test('a private address is told as what it is, by name and by number; the hint is honest', limit, async () => {
+  const urls = ['http://private.example:8080/', 'http://169.254.169.254:8080/', 'http://[::ffff:10.1.2.3]:8080/'];
+  const { lines } = await within(['--allow', '0.0.0.0/0', '--allow', 'private.example'], visit, urls);
+  const hint = '(--network host, which gives it all that this machine can reach)';
+  assert.deepEqual(lines, [`jerboa: network: private.example: private address 10.1.2.3 ${hint}`,
+    `jerboa: network: 169.254.169.254, port 8080: link-local address 169.254.169.254 ${hint}`, `jerboa: network: 10.1.2.3, port 8080: private address 10.1.2.3 ${hint}`]);
+  const wide = await within(['--network', 'host'], visit, urls);
+  assert.deepEqual(Object.values(wide.answer).map(([got]) => got), ['internet 10.1.2.3', 'internet 169.254.169.254', 'internet 10.1.2.3']);
+});
+
+test('connections are in the statistics', limit, async () => {
+  const { lines } = await within(['--stats'], visit, ['http://public.example:8080/']);
+  assert.match(lines.join('\n'), /^connection public\.example:8080 \(93\.184\.216\.34\), sent \d{2,} bytes, received \d{2,}, \d+ ms$/m);
+});
+
+// ---- npm, with the registry that this machine is configured for: not in the network of ours ----
+
+const install = code(async () => {
+  const { spawnSync } = await import('node:child_process');
+  const began = performance.now();
+  const npm = spawnSync('npm', ['install', '--no-audit', '--no-fund', 'is-number@7.0.0'], { encoding: 'utf8', cwd: '/workspace' });
+  const works = npm.status === 0 && (await import('/workspace/node_modules/is-number/index.js')).default(7);
+  console.log(JSON.stringify({ works, ms: performance.now() - began, npm: npm.stderr }));
+});
+
+for (const policy of ['npm', 'internet'])
+  test(`npm install works under ${policy}`, limit, async () => {
+    const result = await run(['--network', policy, '--timeout', '50s', '--memory', '1g', '-e', install], { seconds: 55 });
+    assert.deepEqual([result.stderr, result.status, JSON.parse(result.stdout).works], ['', 0, true], result.stdout);
+  });
+
+test('npm install fails soon under none, and it is told why', limit, async () => {
+  const result = await run(['--network', 'none', '--timeout', '50s', '--memory', '1g', '-e', install], { seconds: 55 });
+  const { works, ms } = JSON.parse(result.stdout);
+  assert.equal(works, false);
+  assert.ok(ms < 10_000, `${ms} ms`);
+  assert.match(result.stderr, /^jerboa: network: \S+( port \d+)?: network policy 'none' \(--allow \S+, or --network internet\)\n$/);
+});

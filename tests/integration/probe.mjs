@@ -1,0 +1,93 @@
+// probe.mjs UNDICI: tries connections, as JSON on stdin says: {clients, targets, twice, ownPort}. Prints {client: {target: what it got}}:
+// what the server signed with, or `error CODE`. Run in a sandbox, and outside to prove that the connection can be made.
+// Names of `twice` are tried again when their addresses may have changed.
+import { spawn } from 'node:child_process';
+import http from 'node:http';
+import https from 'node:https';
+import net from 'node:net';
+import { text } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
+
+const PLAIN = 8080, SECURE = 8443;
+const job = JSON.parse(await text(process.stdin));
+const undici = await import(process.argv[2]);
+const inUrl = (host) => (host.includes(':') ? `[${host}]` : host);
+const url = (scheme, host, port) => `${scheme}://${inUrl(host)}:${port}/`;
+const signal = () => AbortSignal.timeout(5000);
+
+const request = (module, address) => new Promise((resolve, reject) => {
+  module.get(address, { agent: false, signal: signal() }, (response) => text(response).then(resolve, reject)).on('error', reject);
+});
+
+async function connect(host) {
+  const socket = net.connect({ host, port: PLAIN, signal: signal() });
+  socket.write('GET / HTTP/1.0\r\n\r\n');
+  return (await text(socket)).split('\r\n\r\n')[1];
+}
+
+const webSocket = (host) => new Promise((resolve, reject) => {
+  const socket = new WebSocket(url('ws', host, PLAIN));
+  const timer = setTimeout(() => reject(new Error('timeout')), 5000);
+  socket.onmessage = (event) => { clearTimeout(timer); resolve(event.data); };
+  socket.onerror = () => { clearTimeout(timer); reject(new Error('websocket')); };
+});
+
+async function command(file, args) {
+  const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'ignore'] });
+  const [out, code] = await Promise.all([text(child.stdout), new Promise((resolve) => { child.on('close', resolve).on('error', () => resolve(-1)); })]);
+  if (code !== 0) throw new Error(`exit ${code}`);
+  return out;
+}
+
+const python = `import socket, sys
+s = socket.create_connection((sys.argv[1], ${PLAIN}), 5)
+s.sendall(b'GET / HTTP/1.0\\r\\n\\r\\n')
+b = b''
+while True:
+    p = s.recv(4096)
+    if not p: break
+    b += p
+print(b.decode().split('\\r\\n\\r\\n')[1], end='')`;
+
+const clients = {
+  fetch: async (host) => (await fetch(url('http', host, PLAIN), { signal: signal() })).text(),
+  http: (host) => request(http, url('http', host, PLAIN)),
+  https: (host) => request(https, url('https', host, SECURE)),
+  undici: async (host) => (await undici.request(url('http', host, PLAIN), { signal: signal() })).body.text(),
+  net: connect,
+  WebSocket: webSocket,
+  curl: (host) => command('curl', ['-gsf', '--max-time', '5', '--noproxy', '*', url('http', host, PLAIN)]),
+  python: (host) => command('/usr/bin/python3', ['-c', python, host]),
+};
+
+async function attempt(client, host) {
+  try {
+    return await clients[client](host);
+  } catch (e) {
+    return `error ${e.cause?.code ?? e.code ?? e.message}`;
+  }
+}
+
+/** Starts them one after the other, slower than the limit of connects a second. */
+async function tryAll(names) {
+  const found = Object.fromEntries(names.map((name) => [name, {}])), running = [];
+  for (const name of names)
+    for (const target of [...job.targets, ...job.twice.map((host) => `${name.toLowerCase()}.${host}`)]) {
+      running.push(attempt(name, target).then((got) => { found[name][target] = got; }));
+      await pause(7);
+    }
+  await Promise.all(running);
+  return found;
+}
+
+// Who says 127.0.0.1 must meet this one. On the host's own network the port is taken.
+const own = http.createServer((_, response) => response.writeHead(200, { connection: 'close' }).end('own'));
+own.on('upgrade', (_, socket) => socket.destroy());
+await new Promise((resolve) => { own.once('error', resolve).listen(PLAIN, '::', resolve); });
+const first = await tryAll(job.clients);
+await pause(1200); // a second is the least that an answer is kept
+const again = {};
+for (const name of job.clients)
+  for (const host of job.twice) (again[name] ??= {})[host] = await attempt(name, `${name.toLowerCase()}.${host}`);
+console.log(JSON.stringify({ first, again }));
+process.exit();

@@ -1,0 +1,135 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "egress/policy.h"
+
+static const char *const registries[] = {"https://registry.example/", "http://10.1.2.3:4873/npm/",
+                                         "https://user@npm.example:8443/x", NULL};
+
+static struct policy *make(const char *kind, const char *const *rules)
+{
+    struct err     e = {0};
+    struct policy *p = policy_new(kind, rules, registries, &e);
+
+    if (!p)
+        fail_msg("%s", e.msg);
+    return p;
+}
+
+static bool to_address(const struct policy *p, const char *text, uint16_t port)
+{
+    struct ip a;
+
+    assert_int_equal(ip_parse(text, &a), 0);
+    return policy_allows_address_at(p, &a, port);
+}
+
+static void test_kinds(void **state)
+{
+    struct policy *none = make("none", NULL), *npm = make("npm", NULL),
+                  *internet = make("internet", NULL);
+
+    (void)state;
+    assert_false(policy_allows_name(none, "registry.example"));
+    assert_false(to_address(none, "1.1.1.1", 443));
+
+    assert_true(policy_allows_name(npm, "registry.example"));
+    assert_true(policy_allows_name_at(npm, "registry.example", 443));
+    assert_false(policy_allows_name_at(npm, "registry.example", 80));
+    assert_true(policy_allows_name_at(npm, "npm.example", 8443));
+    assert_false(policy_allows_name_at(npm, "npm.example", 443));
+    assert_true(to_address(npm, "10.1.2.3", 4873));
+    assert_false(to_address(npm, "10.1.2.3", 80));
+    assert_false(policy_allows_name(npm, "example"));
+    assert_false(policy_allows_name(npm, "x.registry.example"));
+
+    assert_true(policy_allows_name_at(internet, "anything.test", 1));
+    assert_true(to_address(internet, "1.1.1.1", 65535));
+    assert_false(to_address(internet, "1.1.1.1", 0));
+
+    assert_true(policy_exempts(none, "registry.example", 443));
+    assert_false(policy_exempts(none, "registry.example", 444));
+    assert_true(policy_exempts(none, "registry.example", 0));
+    assert_true(policy_exempts(none, "10.1.2.3", 4873));
+    assert_false(policy_exempts(none, "other.example", 443));
+    policy_free(none);
+    policy_free(npm);
+    policy_free(internet);
+}
+
+static void test_rules(void **state)
+{
+    static const char *const rules[] = {"Example.com",
+                                        "*.below.test:443",
+                                        "ranged.test:8000-8002",
+                                        "93.184.0.0/16",
+                                        "1.1.1.1:53",
+                                        "[2606:4700::]/32:443",
+                                        "[2a00::1]",
+                                        NULL};
+    struct policy           *p = make("allow", rules);
+
+    (void)state;
+    assert_true(policy_allows_name_at(p, "example.com", 80));
+    assert_false(policy_allows_name_at(p, "www.example.com", 80));
+    assert_false(policy_allows_name_at(p, "example.com.evil.test", 80));
+    assert_false(policy_allows_name_at(p, "notexample.com", 80));
+    assert_true(policy_allows_name_at(p, "a.below.test", 443));
+    assert_true(policy_allows_name_at(p, "a.b.below.test", 443));
+    assert_false(policy_allows_name_at(p, "below.test", 443));
+    assert_false(policy_allows_name_at(p, "xbelow.test", 443));
+    assert_false(policy_allows_name_at(p, "a.below.test", 80));
+    assert_true(policy_allows_name_at(p, "ranged.test", 8000));
+    assert_true(policy_allows_name_at(p, "ranged.test", 8002));
+    assert_false(policy_allows_name_at(p, "ranged.test", 8003));
+    assert_true(to_address(p, "93.184.216.34", 1));
+    assert_false(to_address(p, "93.185.0.0", 1));
+    assert_true(to_address(p, "1.1.1.1", 53));
+    assert_false(to_address(p, "1.1.1.1", 54));
+    assert_true(to_address(p, "2606:4700::1", 443));
+    assert_false(to_address(p, "2606:4701::1", 443));
+    assert_true(to_address(p, "2a00::1", 9));
+    assert_false(to_address(p, "2a00::2", 9));
+    /* A name is not allowed by an address rule, nor the other way round. */
+    assert_false(policy_allows_name_at(p, "1.1.1.1", 53));
+    policy_free(p);
+}
+
+static void test_bad_rules(void **state)
+{
+    static const char *const bad[] = {
+        "",       "*",        "a..b",     ".a",  "a.",          "a b",
+        "a:0",    "a:65536",  "a:80-79",  "a:x", "1.2.3.0/33",  "1.2.3/8",
+        "[::1",   "[::1]x",   "[::]/129", "a/8", "*.1.2.3.4/8", "http://a/",
+        "10.0.0", "[a.test]", "a:80:90",  "*.",  "a*.test",
+    };
+    struct err e;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const char *rules[] = {bad[i], NULL};
+        e = (struct err){0};
+        assert_null(policy_new("allow", rules, NULL, &e));
+        assert_int_equal(e.kind, ERR_INVALID);
+    }
+    assert_null(policy_new("all", NULL, NULL, &e));
+    assert_null(policy_new("internet", (const char *[]){"a.test", NULL}, NULL, &e));
+    assert_null(policy_new("npm", NULL, (const char *[]){"ftp://a.test/", NULL}, &e));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_bad_rules),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
