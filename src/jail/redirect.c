@@ -386,9 +386,10 @@ static int explain(struct err *e)
     case EOPNOTSUPP:
     case EPROTONOSUPPORT:
     case EAFNOSUPPORT:
-        return err_set(e, ERR_UNAVAILABLE,
-                       "this kernel lacks nf_tables or a part of it: load the modules nf_tables, "
-                       "nft_chain_nat, nft_redir and nft_reject, or run with --network none");
+        return err_set(
+            e, ERR_UNAVAILABLE,
+            "this kernel lacks nf_tables or a part of it: load the modules nf_tables, "
+            "nft_chain_nat, nft_redir and nft_reject (modprobe), or run with --network host");
     default:
         return err_sys(e, "set the rules of nf_tables");
     }

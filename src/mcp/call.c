@@ -235,8 +235,9 @@ static json_t *assemble(const struct mcp_call *c)
 
     if (c->kind == CALL_COMPLETION) {
         json_object_set_new(result, "hasMore", json_boolean(c->left_out > 0));
-        json_object_set_new(result, "total",
-                            json_integer((json_int_t)(json_array_size(c->items) + c->left_out)));
+        json_object_set_new(
+            result, "total",
+            json_integer((json_int_t)json_array_size(c->items) + (json_int_t)c->left_out));
         return json_pack("{s:o}", "completion", result);
     }
     if (c->structured && c->revision->has_structured)

@@ -102,8 +102,8 @@ int url_parse(const char *text, struct url *ret, struct err *e)
     struct url  url = {.is_tls = is_https};
     size_t      size = authority ? strcspn(authority + 3, "/?#") : 0;
 
-    if (!(is_http || is_https) || !is_plain(text) || !take_authority(authority + 3, size, &url) ||
-        !take_path(authority + 3 + size, &url))
+    if (!(is_http || is_https) || !authority || !is_plain(text) ||
+        !take_authority(authority + 3, size, &url) || !take_path(authority + 3 + size, &url))
         return err_set(e, ERR_INVALID, "it is no http or https URL");
     *ret = url;
     return 0;

@@ -22,7 +22,7 @@
 #include "egress/egress.h"
 #include "pipe/message.h"
 
-enum { FIRST = CHANNEL_OF_INIT + 1 };
+#define FIRST (CHANNEL_OF_INIT + 1)
 
 static struct event_base *base;
 static struct resolver   *resolver;
