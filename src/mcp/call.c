@@ -57,10 +57,16 @@ static void call_free(struct mcp_call *c)
         release(c);
 }
 
-void call_cancel(struct mcp_call *c)
+/* Before every end that the handler does not make itself. */
+static void stop_work(struct mcp_call *c)
 {
     if (c->on_cancel)
         c->on_cancel(c);
+}
+
+void call_cancel(struct mcp_call *c)
+{
+    stop_work(c);
     call_free(c);
 }
 
@@ -69,22 +75,25 @@ static void on_exchange_cancel(void *data)
     call_cancel(data);
 }
 
-static void give_up(struct mcp_call *c, const char *why)
+void call_give_up(struct mcp_call *c, const char *fmt, ...)
 {
-    if (c->on_cancel)
-        c->on_cancel(c);
-    c->on_cancel = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    autofree char *why = str_vformat(fmt, ap);
+    va_end(ap);
+    stop_work(c);
     mcp_call_fail(c, "%s", why);
 }
 
 static void on_deadline(void *owner)
 {
-    give_up(owner, "timed out");
+    call_give_up(owner, "timed out");
 }
 
 static void on_patience(void *owner)
 {
-    give_up(owner, "the client did not answer in time");
+    call_give_up(owner, "the client did not answer in time");
 }
 
 static void ask_client(void *owner);
@@ -114,7 +123,7 @@ static void call_again(void *owner)
     deadline_clear(&c->patience);
     c->asked = false;
     if (c->refused)
-        mcp_call_fail(c, "the client refused to answer");
+        call_give_up(c, "the client refused to answer");
     else
         run(c, c->handler);
 }
@@ -421,7 +430,7 @@ bool mcp_call_as_task(struct mcp_call *c)
 
     if (c->task)
         return true;
-    if (!request_is_modern(x) || !request_has_capability(x, MCP_TASKS_EXTENSION))
+    if (!c->may_be_task || !request_is_modern(x) || !request_has_capability(x, MCP_TASKS_EXTENSION))
         return false;
     c->task = tasks_create(c->server->tasks, c);
     if (!c->task)
@@ -444,6 +453,7 @@ const json_t *mcp_call_ask(struct mcp_call *c, const char *key, const char *meth
 {
     const json_t *answer = mcp_call_answer(c, key);
 
+    assert(params_take);
     if (answer) {
         json_decref(params_take);
         return answer;
@@ -468,7 +478,13 @@ const char *mcp_call_state(const struct mcp_call *c)
 
 void call_take_answers(struct mcp_call *c, const json_t *answers)
 {
-    json_object_update(c->answers, (json_t *)answers);
+    const char *key;
+    json_t     *answer;
+
+    json_object_foreach ((json_t *)answers, key, answer) {
+        json_object_set(c->answers, key, answer);
+        json_object_del(c->asks, key); /* others may have been asked meanwhile */
+    }
     later_ask(&c->again);
 }
 
@@ -499,11 +515,12 @@ static void return_to_client(struct mcp_call *c)
         autofree char   *sealed = states_seal(c->server->states, subject, content);
         if (!sealed) {
             json_decref(result);
-            mcp_call_fail(c, "the answers are too large to remember");
+            call_give_up(c, "the answers are too large to remember");
             return;
         }
         json_object_set_new(result, "requestState", json_string(sealed));
     }
+    stop_work(c);
     deliver(c, result);
 }
 
@@ -520,7 +537,7 @@ static void on_answer(void *owner, const char *key, const json_t *result)
     else
         c->refused = true;
     json_object_del(c->asks, key);
-    if (json_object_size(c->asks) == 0)
+    if (--c->waiting == 0) /* what was asked meanwhile goes out when the handler has returned */
         later_ask(&c->again);
 }
 
@@ -530,6 +547,7 @@ static void send_questions(struct mcp_call *c)
     json_t     *ask;
 
     deadline_set(&c->patience, ANSWER_MS);
+    c->waiting = json_object_size(c->asks);
     json_object_foreach (c->asks, key, ask) {
         session_ask(c->x->session, c->x, key, rpc_string(ask, "method"),
                     json_incref(json_object_get(ask, "params")), on_answer, c);
@@ -539,17 +557,18 @@ static void send_questions(struct mcp_call *c)
 static void ask_client(void *owner)
 {
     struct mcp_call *c = owner;
-    const char      *missing = missing_capability(c);
+    const char      *missing;
 
     if (c->asked || json_object_size(c->asks) == 0)
         return;
+    missing = missing_capability(c);
     c->asked = true;
     if (missing && c->x && request_is_modern(c->x)) {
         struct mcp_exchange *x = c->x;
-        call_free(c);
+        call_cancel(c);
         request_miss_capability(x, missing);
     } else if (missing) {
-        mcp_call_fail(c, "the client does not support %s, which this needs", missing);
+        call_give_up(c, "the client does not support %s, which this needs", missing);
     } else if (c->task) {
         tasks_wait(c->task, c->asks);
     } else if (request_is_modern(c->x)) {

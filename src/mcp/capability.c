@@ -35,6 +35,12 @@ const char *capability_to_ask(const char *method, const json_t *params)
     return NULL;
 }
 
+bool capabilities_are_proper(const json_t *declared)
+{
+    return json_is_object(declared) &&
+           json_dumpb(declared, NULL, 0, JSON_COMPACT) <= CAPABILITIES_MAX;
+}
+
 bool capability_has(const json_t *declared, const char *path)
 {
     const char   *slash = strchr(path, '/');

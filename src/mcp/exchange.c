@@ -239,8 +239,9 @@ static bool check_metadata(struct mcp_exchange *x)
         return fail(x, 400, RPC_HEADER_MISMATCH, "the header MCP-Protocol-Version is missing");
     if (!rpc_string(meta, NS "protocolVersion"))
         return fail(x, 400, RPC_INVALID_PARAMS, "_meta lacks " NS "protocolVersion");
-    if (!json_is_object(capabilities))
-        return fail(x, 400, RPC_INVALID_PARAMS, "_meta lacks " NS "clientCapabilities");
+    if (!capabilities_are_proper(capabilities))
+        return fail(x, 400, RPC_INVALID_PARAMS,
+                    "_meta needs " NS "clientCapabilities of at most 64 KiB");
     x->capabilities = capabilities;
     return true;
 }

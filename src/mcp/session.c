@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mcp/capability.h"
 #include "mcp/offer.h"
 #include "mcp/request.h"
 
-enum { SUBSCRIPTIONS_MAX = 1000, SUBSCRIPTION_BYTES_MAX = 262144, CAPABILITIES_MAX = 65536 };
+enum { SUBSCRIPTIONS_MAX = 1000, SUBSCRIPTION_BYTES_MAX = 262144 };
 
 struct ask {
     struct ask          *next;
@@ -136,8 +137,7 @@ void session_initialize(struct mcp_exchange *x)
     const json_t       *capabilities = request_param(x, "capabilities");
     json_t             *result;
 
-    if (s->initialized || !asked || !json_is_object(capabilities) ||
-        json_dumpb(capabilities, NULL, 0, JSON_COMPACT) > CAPABILITIES_MAX) {
+    if (s->initialized || !asked || !capabilities_are_proper(capabilities)) {
         request_error(x, RPC_INVALID_PARAMS,
                       s->initialized
                           ? "already initialized"

@@ -70,6 +70,7 @@ void tools_call(struct mcp_exchange *x)
     }
     c = call_new(x, CALL_TOOL, t->call);
     c->fields = t->fields;
+    c->may_be_task = t->task != MCP_TASK_NEVER;
     if (arguments)
         json_object_update(c->arguments, arguments);
     /* What a model can mend is a result that it sees, not an error of the protocol. */

@@ -2,12 +2,15 @@
  * collected. `on_http` decides whether the exchange has headers, as the two transports differ. */
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -20,7 +23,7 @@
 #define NS "io.modelcontextprotocol/"
 #define TASKS "\"extensions\":{\"" NS "tasks\":{}}"
 
-enum { STATIC_ROWS = 130, LISTED_ROWS = 3, VALUES = 150, BIG = 40 << 20 };
+enum { STATIC_ROWS = 130, LISTED_ROWS = 3, VALUES = 150, BIG = 40 << 20, LARGE = (8 << 20) - 4096 };
 
 static struct event_base *base;
 static struct mcp_server *server;
@@ -73,6 +76,37 @@ static void ask_url(struct mcp_call *c)
     mcp_call_ask(c, "q", "elicitation/create", question("url"));
 }
 
+static void ask_model(struct mcp_call *c)
+{
+    mcp_call_on_cancel(c, on_cancelled);
+    mcp_call_ask(c, "q", "sampling/createMessage", json_object());
+}
+
+static void ask_b(struct mcp_call *c)
+{
+    mcp_call_ask(c, "b", "elicitation/create", question(NULL));
+}
+
+/* The second question comes while the first is open. */
+static void ask_twice(struct mcp_call *c)
+{
+    mcp_call_as_task(c);
+    if (mcp_call_answer(c, "a") && mcp_call_answer(c, "b"))
+        mcp_call_finish(c, "both");
+    else if (!mcp_call_ask(c, "a", "elicitation/create", question(NULL)))
+        mcp_call_after(c, 0, ask_b);
+}
+
+static void ask_nothing(struct mcp_call *c)
+{
+    mcp_call_ask(c, "q", "elicitation/create", json_pack("{s:s}", "message", "\xff"));
+}
+
+static void never_in_task(struct mcp_call *c)
+{
+    mcp_call_finish(c, mcp_call_as_task(c) ? "a task" : "no task");
+}
+
 static void babble(struct mcp_call *c)
 {
     mcp_call_progress(c, NAN, 1, "no number");
@@ -111,6 +145,10 @@ static const struct mcp_tool tools[] = {
     TOOL(hurry_and_ask),
     TOOL(ask_form, .needs = "elicitation"),
     TOOL(ask_url),
+    TOOL(ask_model),
+    TOOL(ask_twice, .task = MCP_TASK_OPTIONAL),
+    TOOL(ask_nothing),
+    TOOL(never_in_task),
     TOOL(babble),
     TOOL(wait_in_task, .task = MCP_TASK_OPTIONAL),
     TOOL(big_in_task, .task = MCP_TASK_OPTIONAL),
@@ -140,6 +178,7 @@ static void complete(struct mcp_call *c)
 {
     const char *other = json_string_value(json_object_get(mcp_call_arguments(c), "other"));
 
+    assert_false(mcp_call_as_task(c)); /* tools alone can be tasks */
     for (int i = 0; i < VALUES; i++) {
         autofree char *value = str_format("%s|%s|%s|%s|%d", mcp_call_completes(c),
                                           mcp_call_prefix(c), other, mcp_call_principal(c), i);
@@ -274,14 +313,19 @@ static const char *last_text(void)
     return rpc_string(json_array_get(json_object_get(last_result(), "content"), 0), "text");
 }
 
+static void turn_loop(void)
+{
+    struct timeval some = {.tv_usec = 5000};
+
+    event_base_loopexit(base, &some);
+    event_base_dispatch(base);
+}
+
 /* Until so many messages have come. */
 static void wait_for(size_t n)
 {
-    for (int i = 0; i < 5000 && json_array_size(out) < n; i++) {
-        struct timeval ms = {.tv_usec = 1000};
-        event_base_loopexit(base, &ms);
-        event_base_dispatch(base);
-    }
+    for (int i = 0; i < 1000 && json_array_size(out) < n; i++)
+        turn_loop();
     assert_int_equal(json_array_size(out), n);
 }
 
@@ -348,6 +392,121 @@ static void test_deadline_goes_on_after_the_answer(void **state)
     wait_for(3);
     assert_string_equal(last_text(), "timed out");
     mcp_session_free(s);
+}
+
+/* ---- questions ---- */
+
+static void answer_last(struct mcp_session *s, const char *outcome)
+{
+    autofree char *text =
+        str_format("{\"jsonrpc\":\"2.0\",\"id\":\"%s\",%s}", rpc_string(last(), "id"), outcome);
+
+    send_text(s, text);
+}
+
+static void test_a_question_while_another_is_open(void **state)
+{
+    struct mcp_session *s = begin_session("", "2025-11-25", "\"elicitation\":{}");
+
+    (void)state;
+    call_legacy(s, 1, "ask_twice");
+    assert_int_equal(json_array_size(out), 2);
+    turn_loop(); /* the second is asked, and waits */
+    assert_int_equal(json_array_size(out), 2);
+    answer_last(s, "\"result\":{\"action\":\"accept\"}");
+    wait_for(3);
+    answer_last(s, "\"result\":{\"action\":\"accept\"}");
+    wait_for(4);
+    assert_string_equal(last_text(), "both");
+    mcp_session_free(s);
+}
+
+static void update_task(const char *id, const char *answers)
+{
+    autofree char *params = str_format("\"taskId\":\"%s\",\"inputResponses\":{%s}", id, answers);
+
+    send_modern("1", "tasks/update", params, TASKS ",\"elicitation\":{}");
+}
+
+static const json_t *get_task(const char *id)
+{
+    autofree char *params = str_format("\"taskId\":\"%s\"", id);
+
+    send_modern("1", "tasks/get", params, TASKS);
+    return last_result();
+}
+
+static void test_a_question_of_a_task_while_another_is_open(void **state)
+{
+    autofree char *id = NULL;
+
+    (void)state;
+    call_modern("ask_twice", TASKS ",\"elicitation\":{}");
+    id = strdup(rpc_string(last_result(), "taskId"));
+    turn_loop();
+    update_task(id, "\"a\":{\"action\":\"accept\"}");
+    turn_loop();
+    assert_string_equal(rpc_string(get_task(id), "status"), "input_required");
+    assert_non_null(json_object_get(json_object_get(last_result(), "inputRequests"), "b"));
+    update_task(id, "\"b\":{\"action\":\"accept\"}");
+    turn_loop();
+    assert_string_equal(rpc_string(get_task(id), "status"), "completed");
+}
+
+/* The retry is another call: who works for this one must hear that it ended. */
+static void test_a_modern_round_ends_the_call(void **state)
+{
+    (void)state;
+    call_modern("ask_model", "\"sampling\":{}");
+    assert_string_equal(rpc_string(last_result(), "resultType"), "input_required");
+    assert_int_equal(cancelled, 1);
+    call_modern("ask_model", "");
+    assert_int_equal(last_error(), RPC_MISSING_CAPABILITY);
+    assert_int_equal(cancelled, 2);
+}
+
+static void test_a_refused_question(void **state)
+{
+    struct mcp_session *s = begin_session("", "2025-11-25", "\"elicitation\":{},\"sampling\":{}");
+
+    (void)state;
+    call_legacy(s, 1, "ask_form"); /* there a refusal is an answer */
+    answer_last(s, "\"error\":{\"code\":-1,\"message\":\"no\"}");
+    wait_for(3);
+    assert_string_equal(last_text(), "answered");
+    call_legacy(s, 1, "ask_model");
+    answer_last(s, "\"error\":{\"code\":-1,\"message\":\"no\"}");
+    wait_for(5);
+    assert_string_equal(last_text(), "the client refused to answer");
+    assert_true(json_is_true(json_object_get(last_result(), "isError")));
+    assert_int_equal(cancelled, 1); /* its work ends too */
+    mcp_session_free(s);
+}
+
+static void must_abort(void (*does)(void))
+{
+    pid_t pid = fork();
+    int   how;
+
+    if (pid == 0) {
+        alarm(10);
+        close(STDERR_FILENO);
+        does();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT);
+}
+
+static void ask_modern_nothing(void)
+{
+    call_modern("ask_nothing", "\"elicitation\":{}");
+}
+
+static void test_a_question_that_could_not_be_made(void **state)
+{
+    (void)state;
+    must_abort(ask_modern_nothing);
 }
 
 /* ---- what the client can do ---- */
@@ -533,7 +692,7 @@ static void test_completions_are_cut_and_counted(void **state)
                 "\"ref\":{\"type\":\"ref/resource\",\"uri\":\"l://{id}\"},"
                 "\"argument\":{\"name\":\"id\",\"value\":\"pre\"},"
                 "\"context\":{\"arguments\":{\"other\":\"chosen\"}}",
-                "");
+                TASKS);
     completion = json_object_get(last_result(), "completion");
     assert_int_equal(json_array_size(json_object_get(completion, "values")), 100);
     assert_string_equal(json_string_value(json_array_get(json_object_get(completion, "values"), 0)),
@@ -621,6 +780,71 @@ static void test_results_that_find_no_room_are_lost_and_said_so(void **state)
     assert_string_equal(task_status(0), "completed");
 }
 
+static void test_only_tools_that_say_so_become_tasks(void **state)
+{
+    (void)state;
+    call_modern("never_in_task", TASKS);
+    assert_string_equal(last_text(), "no task");
+}
+
+/* With nearly 8 MiB of arguments. */
+static void call_large(const char *tool)
+{
+    autofree char *letters = str_format("%0*d", LARGE, 0);
+    autofree char *params =
+        str_format("\"name\":\"%s\",\"arguments\":{\"x\":\"%s\"}", tool, letters);
+
+    send_modern("1", "tools/call", params, TASKS ",\"elicitation\":{}");
+}
+
+static void test_what_tasks_keep_is_bounded_by_principal(void **state)
+{
+    autofree char *letters = str_format("%0*d", LARGE, 0), *answer = NULL;
+    char          *ids[7];
+
+    (void)state;
+    principal = "ann";
+    for (size_t i = 0; i < 7; i++) {
+        call_large("ask_twice");
+        assert_string_equal(rpc_string(last_result(), "resultType"), "task");
+        ids[i] = strdup(rpc_string(last_result(), "taskId"));
+    }
+    answer = str_format("\"a\":{\"text\":\"%s\"}", letters);
+    turn_loop();
+    update_task(ids[0], answer);
+    assert_int_equal(last_error(), 0);
+    update_task(ids[1], answer); /* no room */
+    assert_int_equal(last_error(), RPC_INVALID_PARAMS);
+    assert_string_equal(rpc_string(get_task(ids[1]), "status"), "input_required");
+    json_array_clear(out);
+    call_large("wait_in_task"); /* runs within its request */
+    assert_int_equal(json_array_size(out), 0);
+    principal = "bob";
+    call_large("wait_in_task");
+    assert_int_equal(json_array_size(out), 1);
+
+    principal = "ann"; /* what ends gives it back */
+    for (size_t i = 0; i < 7; i++) {
+        autofree char *params = str_format("\"taskId\":\"%s\"", ids[i]);
+        send_modern("1", "tasks/cancel", params, TASKS);
+        free(ids[i]);
+    }
+    for (size_t i = 0; i < 7; i++) {
+        call_large("wait_in_task");
+        assert_string_equal(rpc_string(last_result(), "resultType"), "task");
+    }
+}
+
+static void test_capabilities_have_a_size(void **state)
+{
+    autofree char *large = str_format("\"x\":{\"y\":\"%0*d\"}", 65536, 0);
+
+    (void)state;
+    call_modern("never_in_task", large);
+    assert_int_equal(last_error(), RPC_INVALID_PARAMS);
+    assert_int_equal(status, 400);
+}
+
 /* ---- stopping ---- */
 
 static void test_listeners_are_told_of_the_end(void **state)
@@ -666,6 +890,11 @@ int main(void)
         TEST(test_deadline_ends_a_call),
         TEST(test_deadline_goes_on_while_the_client_is_asked),
         TEST(test_deadline_goes_on_after_the_answer),
+        TEST(test_a_question_while_another_is_open),
+        TEST(test_a_question_of_a_task_while_another_is_open),
+        TEST(test_a_modern_round_ends_the_call),
+        TEST(test_a_refused_question),
+        TEST(test_a_question_that_could_not_be_made),
         TEST(test_modes_of_elicitation),
         TEST(test_a_need_in_the_old_era_is_a_result),
         TEST(test_an_id_in_use_is_refused_without_it),
@@ -679,6 +908,9 @@ int main(void)
         TEST(test_changes_reach_their_principal_only),
         TEST(test_tasks_are_counted_by_principal),
         TEST(test_results_that_find_no_room_are_lost_and_said_so),
+        TEST(test_only_tools_that_say_so_become_tasks),
+        TEST(test_what_tasks_keep_is_bounded_by_principal),
+        TEST(test_capabilities_have_a_size),
         TEST(test_listeners_are_told_of_the_end),
         TEST(test_subscriptions_have_a_size),
     };
