@@ -243,7 +243,7 @@ struct mcp_server *fixture_new(struct event_base *base)
     server = mcp_server_new(base, &about, base);
     mcp_server_add_tools(server, tools);
     mcp_server_add_resources(server, resources);
-    mcp_server_list_resources(server, list_resources);
+    mcp_server_set_resource_lister(server, list_resources);
     mcp_server_add_prompts(server, prompts);
     return server;
 }

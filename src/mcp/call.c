@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +18,6 @@
 enum {
     CALL_MS = 60 * 60 * 1000,
     ANSWER_MS = 10 * 60 * 1000, /* how long a person may think */
-    VALUES_MAX = 100,           /* of a completion */
 };
 
 /* ---- beginning and end ---- */
@@ -232,34 +230,9 @@ static void deliver(struct mcp_call *c, json_t *result_take)
         request_respond(x, result_take);
 }
 
-/* The result, from what was collected. */
-static json_t *assemble(const struct mcp_call *c)
-{
-    static const char *const members[] = {[CALL_TOOL] = "content",
-                                          [CALL_PROMPT] = "messages",
-                                          [CALL_READ] = "contents",
-                                          [CALL_COMPLETION] = "values",
-                                          [CALL_LIST] = "resources"};
-    json_t                  *result = json_pack("{s:O}", members[c->kind], c->items);
-
-    if (c->kind == CALL_COMPLETION) {
-        json_object_set_new(result, "hasMore", json_boolean(c->left_out > 0));
-        json_object_set_new(result, "total",
-                            json_integer((json_int_t)(json_array_size(c->items) + c->left_out)));
-        return json_pack("{s:o}", "completion", result);
-    }
-    if (c->structured && c->revision->has_structured)
-        json_object_set(result, "structuredContent", c->structured);
-    if (c->failed)
-        json_object_set_new(result, "isError", json_true());
-    if (c->next)
-        json_object_set_new(result, "nextCursor", rpc_text(c->next));
-    return result;
-}
-
 void mcp_call_done(struct mcp_call *c)
 {
-    deliver(c, assemble(c));
+    deliver(c, call_result(c));
 }
 
 void mcp_call_finish(struct mcp_call *c, const char *fmt, ...)
@@ -287,11 +260,6 @@ void mcp_call_fail(struct mcp_call *c, const char *fmt, ...)
     c->failed = true;
     mcp_call_text(c, text);
     mcp_call_done(c);
-}
-
-void mcp_call_set_failed(struct mcp_call *c)
-{
-    c->failed = true;
 }
 
 void mcp_call_error(struct mcp_call *c, int code, const char *message, json_t *data_take)
@@ -393,29 +361,24 @@ unsigned mcp_call_turns(const struct mcp_call *c)
 
 void mcp_call_progress(struct mcp_call *c, double progress, double total, const char *message)
 {
-    json_t *params;
-
     if (!mcp_call_wants_progress(c) || !isfinite(progress) || progress <= c->x->progress)
         return;
     c->x->progress = progress;
-    params = json_pack("{s:O, s:f}", "progressToken", c->x->progress_token, "progress", progress);
-    if (isfinite(total) && total > 0)
-        json_object_set_new(params, "total", json_real(total));
-    if (message && c->revision->has_progress_text)
-        json_object_set_new(params, "message", rpc_text(message));
-    request_send(c->x, rpc_notification("notifications/progress", params));
+    request_send(c->x, rpc_notification(
+                           "notifications/progress",
+                           rpc_pack("{s:O, s:o, s:o*, s:o*}", "progressToken", c->x->progress_token,
+                                    "progress", rpc_number(progress), "total",
+                                    total > 0 ? rpc_number(total) : NULL, "message",
+                                    c->revision->has_progress_text ? rpc_text(message) : NULL)));
 }
 
 void mcp_call_log(struct mcp_call *c, const char *level, const char *logger, const char *text)
 {
-    json_t *params;
-
     if (!c->x || c->x->log_level < 0 || mcp_log_level(level) < c->x->log_level)
         return;
-    params = json_pack("{s:s, s:o}", "level", level, "data", rpc_text(text));
-    if (logger)
-        json_object_set_new(params, "logger", rpc_text(logger));
-    request_send(c->x, rpc_notification("notifications/message", params));
+    request_send(c->x, rpc_notification("notifications/message",
+                                        rpc_pack("{s:s, s:o, s:o*}", "level", level, "data",
+                                                 rpc_text(text), "logger", rpc_text(logger))));
 }
 
 void mcp_call_drop_connection(struct mcp_call *c)
@@ -459,7 +422,7 @@ const json_t *mcp_call_ask(struct mcp_call *c, const char *key, const char *meth
         return answer;
     }
     json_object_set_new(c->asks, key,
-                        json_pack("{s:s, s:o}", "method", method, "params", params_take));
+                        rpc_pack("{s:s, s:o}", "method", method, "params", params_take));
     if (!c->runs) /* no handler will return: it was asked from the loop */
         later_ask(&c->ask_soon);
     return NULL;
@@ -507,12 +470,13 @@ static const char *missing_capability(const struct mcp_call *c)
 static void return_to_client(struct mcp_call *c)
 {
     json_t *result =
-        json_pack("{s:s, s:O}", "resultType", "input_required", "inputRequests", c->asks);
+        rpc_pack("{s:s, s:O}", "resultType", "input_required", "inputRequests", c->asks);
 
     if (c->state || json_object_size(c->answers) > 0) {
-        autojson json_t *content = json_pack("{s:s*, s:O}", "s", c->state, "a", c->answers);
-        autofree char   *subject = subject_of(c->x);
-        autofree char   *sealed = states_seal(c->server->states, subject, content);
+        autojson json_t *content =
+            rpc_pack("{s:o*, s:O}", "s", rpc_text(c->state), "a", c->answers);
+        autofree char *subject = subject_of(c->x);
+        autofree char *sealed = states_seal(c->server->states, subject, content);
         if (!sealed) {
             json_decref(result);
             call_give_up(c, "the answers are too large to remember");
@@ -533,7 +497,7 @@ static void on_answer(void *owner, const char *key, const json_t *result)
     if (json_is_object(result))
         json_object_set(c->answers, key, (json_t *)result);
     else if (method && strcmp(method, "elicitation/create") == 0) /* a refusal is an answer there */
-        json_object_set_new(c->answers, key, json_pack("{s:s}", "action", "cancel"));
+        json_object_set_new(c->answers, key, rpc_pack("{s:s}", "action", "cancel"));
     else
         c->refused = true;
     json_object_del(c->asks, key);
@@ -576,119 +540,4 @@ static void ask_client(void *owner)
     } else {
         send_questions(c);
     }
-}
-
-/* ---- what was collected ---- */
-
-void mcp_call_content(struct mcp_call *c, json_t *block_take)
-{
-    json_array_append_new(c->items, block_take);
-}
-
-void mcp_call_text(struct mcp_call *c, const char *text)
-{
-    mcp_call_content(c, json_pack("{s:s, s:o}", "type", "text", "text", rpc_text(text)));
-}
-
-static void add_media(struct mcp_call *c, const char *type, const char *base64,
-                      const char *mime_type)
-{
-    mcp_call_content(c, json_pack("{s:s, s:o, s:o}", "type", type, "data", rpc_text(base64),
-                                  "mimeType", rpc_text(mime_type)));
-}
-
-void mcp_call_image(struct mcp_call *c, const char *base64, const char *mime_type)
-{
-    add_media(c, "image", base64, mime_type);
-}
-
-void mcp_call_audio(struct mcp_call *c, const char *base64, const char *mime_type)
-{
-    if (c->revision->has_audio)
-        add_media(c, "audio", base64, mime_type);
-    else
-        mcp_call_text(c, "(audio, which this client does not know)");
-}
-
-void mcp_call_resource(struct mcp_call *c, json_t *resource_take)
-{
-    mcp_call_content(c, json_pack("{s:s, s:o}", "type", "resource", "resource", resource_take));
-}
-
-void mcp_call_resource_link(struct mcp_call *c, json_t *link_take)
-{
-    if (mcp_call_knows_links(c)) {
-        json_object_set_new(link_take, "type", json_string("resource_link"));
-        mcp_call_content(c, link_take);
-    } else {
-        mcp_call_text(c, rpc_string(link_take, "uri"));
-        json_decref(link_take);
-    }
-}
-
-void mcp_call_structured(struct mcp_call *c, json_t *object_take)
-{
-    json_decref(c->structured);
-    c->structured = object_take;
-}
-
-void mcp_call_message(struct mcp_call *c, const char *role, json_t *block_take)
-{
-    json_array_append_new(c->items, json_pack("{s:s, s:o}", "role", role, "content", block_take));
-}
-
-void mcp_call_message_text(struct mcp_call *c, const char *role, const char *text)
-{
-    mcp_call_message(c, role, json_pack("{s:s, s:o}", "type", "text", "text", rpc_text(text)));
-}
-
-static void add_contents(struct mcp_call *c, const char *mime_type, const char *member,
-                         const char *value)
-{
-    json_t *contents = json_pack("{s:s, s:o}", "uri", c->uri, member, rpc_text(value));
-
-    if (mime_type)
-        json_object_set_new(contents, "mimeType", rpc_text(mime_type));
-    json_array_append_new(c->items, contents);
-}
-
-void mcp_call_contents(struct mcp_call *c, const char *mime_type, const char *text)
-{
-    add_contents(c, mime_type, "text", text);
-}
-
-void mcp_call_contents_blob(struct mcp_call *c, const char *mime_type, const char *base64)
-{
-    add_contents(c, mime_type, "blob", base64);
-}
-
-void mcp_call_cache(struct mcp_call *c, int64_t ttl_ms, bool for_all)
-{
-    if (!c->x || json_object_size(c->answers) > 0)
-        return; /* what was answered for is nobody else's */
-    c->x->ttl_ms = ttl_ms;
-    c->x->cache_for_all = for_all;
-}
-
-void mcp_call_value(struct mcp_call *c, const char *value)
-{
-    if (json_array_size(c->items) < VALUES_MAX)
-        json_array_append_new(c->items, rpc_text(value));
-    else
-        c->left_out++;
-}
-
-const char *mcp_call_completes(const struct mcp_call *c)
-{
-    return rpc_string(request_param(c->x, "argument"), "name");
-}
-
-const char *mcp_call_prefix(const struct mcp_call *c)
-{
-    return rpc_string(request_param(c->x, "argument"), "value");
-}
-
-void mcp_call_listed(struct mcp_call *c, json_t *row_take)
-{
-    json_array_append_new(c->items, row_take);
 }

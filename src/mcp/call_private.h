@@ -56,6 +56,8 @@ struct mcp_call *call_new(struct mcp_exchange *x, enum call_kind kind,
                           void (*handler)(struct mcp_call *c));
 void             call_start(struct mcp_call *c); /* takes answers and state in, calls the handler */
 
+json_t *call_result(const struct mcp_call *c); /* of what was collected: call_result.c */
+
 int call_check_answers(const json_t *answers, struct err *e); /* an object of objects */
 
 /* For tasks: answers to all that was asked came (an object of results), or it is to end. */

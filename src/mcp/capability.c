@@ -61,6 +61,6 @@ json_t *capability_describe(const char *path)
     const char *slash = strchr(path, '/');
 
     if (!slash)
-        return json_pack("{s:{}}", path);
-    return json_pack("{s%:{s:{}}}", path, (size_t)(slash - path), slash + 1);
+        return rpc_pack("{s:{}}", path);
+    return rpc_pack("{s%:{s:{}}}", path, (size_t)(slash - path), slash + 1);
 }

@@ -200,7 +200,7 @@ void request_miss_capability(struct mcp_exchange *x, const char *name)
 {
     request_error_status(x, 400, RPC_MISSING_CAPABILITY,
                          "the client lacks a capability that this needs",
-                         json_pack("{s:o}", "requiredCapabilities", capability_describe(name)));
+                         rpc_pack("{s:o}", "requiredCapabilities", capability_describe(name)));
 }
 
 /* ---- the pipeline ---- */
@@ -267,7 +267,7 @@ static bool check_version(struct mcp_exchange *x)
         return true;
     request_error_status(
         x, 400, RPC_UNSUPPORTED_VERSION, "this protocol version is not supported",
-        json_pack("{s:o, s:s}", "supported", offer_versions(x), "requested", asked));
+        rpc_pack("{s:o, s:o}", "supported", offer_versions(x), "requested", rpc_text(asked)));
     return false;
 }
 

@@ -49,7 +49,6 @@ struct mcp_session *mcp_session_new(struct mcp_server *s, const char *principal,
 void                mcp_session_free(struct mcp_session *s); /* cancels its requests */
 bool                mcp_session_is_initialized(const struct mcp_session *s);
 const char         *mcp_session_version(const struct mcp_session *s);
-const char         *mcp_session_principal(const struct mcp_session *s);
 
 /* Whether a message is of the modern era: its _meta names a version, or the version header is no
  * legacy date. */

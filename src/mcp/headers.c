@@ -171,8 +171,7 @@ static bool mentions_headers(const struct mcp_tool *t)
 
 static int check_tool(struct mcp_exchange *x, struct err *e)
 {
-    const char            *name = request_param_string(x, "name");
-    const struct mcp_tool *t = name ? offer_tool(x->server, name, MCP_MODERN) : NULL;
+    const struct mcp_tool *t = offer_tool(x, request_param_string(x, "name"));
 
     if (!t || !mentions_headers(t))
         return 0;

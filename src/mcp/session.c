@@ -89,11 +89,6 @@ const char *mcp_session_version(const struct mcp_session *s)
     return s->revision->date;
 }
 
-const char *mcp_session_principal(const struct mcp_session *s)
-{
-    return s->principal;
-}
-
 const struct mcp_revision *session_revision(const struct mcp_session *s)
 {
     return s->revision;
@@ -150,9 +145,9 @@ void session_initialize(struct mcp_exchange *x)
     json_decref(s->capabilities);
     s->capabilities = json_deep_copy(capabilities);
     s->initialized = true;
-    result = json_pack("{s:s, s:o, s:o}", "protocolVersion", s->revision->date, "capabilities",
-                       offer_capabilities(s->server, s->revision), "serverInfo",
-                       offer_about(s->server, s->revision));
+    result = rpc_pack("{s:s, s:o, s:o}", "protocolVersion", s->revision->date, "capabilities",
+                      offer_capabilities(s->server, s->revision), "serverInfo",
+                      offer_about(s->server, s->revision));
     if (s->server->about->instructions)
         json_object_set_new(result, "instructions", json_string(s->server->about->instructions));
     request_respond(x, result);
@@ -281,5 +276,5 @@ void sessions_send_updated(struct mcp_server *server, const char *principal, con
     LIST_FOREACH (s, &server->sessions, entry)
         if (is_for(s, principal) && json_object_get(s->subscriptions, uri))
             send_to(s, rpc_notification("notifications/resources/updated",
-                                        json_pack("{s:s}", "uri", uri)));
+                                        rpc_pack("{s:o}", "uri", rpc_text(uri))));
 }

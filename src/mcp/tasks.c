@@ -74,9 +74,9 @@ static void stamp(char ret[32])
 
 static json_t *describe(const struct task *t)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i}", "taskId", t->id, "status",
-                     status_names[t->status], "createdAt", t->created, "lastUpdatedAt", t->updated,
-                     "ttlMs", TTL_MS, "pollIntervalMs", POLL_MS);
+    return rpc_pack("{s:s, s:s, s:s, s:s, s:i, s:i}", "taskId", t->id, "status",
+                    status_names[t->status], "createdAt", t->created, "lastUpdatedAt", t->updated,
+                    "ttlMs", TTL_MS, "pollIntervalMs", POLL_MS);
 }
 
 json_t *tasks_describe_created(const struct task *t)

@@ -636,7 +636,7 @@ static void test_pages_of_what_is_registered_and_what_is_made(void **state)
 
     (void)state;
     add_rows();
-    mcp_server_list_resources(server, list_rows);
+    mcp_server_set_resource_lister(server, list_rows);
     principal = "ann";
     do {
         list_page(next);
