@@ -15,9 +15,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 
 enum {
@@ -69,14 +69,6 @@ struct connection {
 
 static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
-}
-
 static size_t waiting_in(const struct connection *c)
 {
     return c->in.size - c->in_from;
@@ -89,7 +81,7 @@ static size_t waiting_out(const struct connection *c)
 
 static void set_due(struct connection *c, int64_t ms)
 {
-    c->due_ms = now_ms() + ms;
+    c->due_ms = clock_ms() + ms;
 }
 
 /* ---- what it holds ---- */
@@ -581,7 +573,7 @@ void connections_add(struct connections *all, int fd_take)
 
 void connections_tick(struct connections *all)
 {
-    int64_t now = now_ms();
+    int64_t now = clock_ms();
 
     for (struct connection *c = all->open, *next; c; c = next) {
         next = c->next;
