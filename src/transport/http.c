@@ -448,7 +448,7 @@ static void step(void *owner)
     struct http_server *h = owner;
     void (*stopped)(void *) = h->stopped;
 
-    if (!stopped || (!h->overdue && (h->posts.open || connections_wait(&h->connections))))
+    if (!stopped || (!h->overdue && (h->posts.open || connections_are_busy(&h->connections))))
         return;
     h->stopped = NULL;
     stopped(h->owner);

@@ -1,10 +1,9 @@
 #include "transport/http_session.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/random.h"
 #include "mcp/revision.h"
@@ -15,14 +14,6 @@ enum {
     STREAM_KEPT_MS = 5 * 60 * 1000,
     ENDED_STREAMS_MAX = 64, /* kept a session, however young */
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
-}
 
 /* ---- streams ---- */
 
@@ -45,7 +36,7 @@ static void note_ended(struct http_stream *t)
 {
     struct http_sessions *all = t->session->all;
 
-    t->ended_ms = now_ms();
+    t->ended_ms = clock_ms();
     t->ended_at = all->ended_last;
     *all->ended_last = t;
     all->ended_last = &t->ended_next;
@@ -114,7 +105,7 @@ static void forget_bytes(struct http_session *s, const struct http_stream *last)
 
 struct http_stream *http_session_stream(struct http_session *s)
 {
-    forget_streams(s, now_ms());
+    forget_streams(s, clock_ms());
     return stream_new(s, ++s->last_stream);
 }
 
@@ -154,13 +145,9 @@ static const struct mcp_session_ops session_ops = {.send = on_send};
 
 /* ---- sessions ---- */
 
-/* Ids are random: some of their digits are as good as a hash. */
 static struct http_session **bucket_of(struct http_sessions *all, const char *id)
 {
-    unsigned digits = 0;
-
-    sscanf(id, "%8x", &digits);
-    return &all->buckets[digits % HTTP_SESSION_BUCKETS];
+    return &all->buckets[random_id_bucket(id, HTTP_SESSION_BUCKETS)];
 }
 
 void http_sessions_init(struct http_sessions *all, struct mcp_server *server)
@@ -183,7 +170,7 @@ struct http_session *http_session_new(struct http_sessions *all, struct principa
     s->all = all;
     s->principal = principal;
     s->mcp = mcp_session_new(all->server, principal->name, &session_ops, s);
-    s->used_ms = now_ms();
+    s->used_ms = clock_ms();
     bucket = bucket_of(all, s->id);
     s->next = *bucket;
     *bucket = s;
@@ -197,7 +184,7 @@ struct http_session *http_session_find(struct http_sessions *all, const char *id
 {
     for (struct http_session *s = *bucket_of(all, id); s; s = s->next)
         if (strcmp(s->id, id) == 0 && s->principal == principal) {
-            s->used_ms = now_ms();
+            s->used_ms = clock_ms();
             return s;
         }
     return NULL;
@@ -230,7 +217,7 @@ static bool is_idle(const struct http_session *s, int64_t now)
 
 void http_sessions_expire(struct http_sessions *all)
 {
-    int64_t now = now_ms();
+    int64_t now = clock_ms();
 
     for (size_t i = 0; i < HTTP_SESSION_BUCKETS; i++)
         for (struct http_session *s = all->buckets[i], *next; s; s = next) {
