@@ -17,7 +17,7 @@
 
 enum {
     CALL_MS = 60 * 60 * 1000,
-    ANSWER_MS = 10 * 60 * 1000, /* how long a person may think */
+    ANSWER_MS = 10 * 60 * 1000,
 };
 
 /* ---- beginning and end ---- */
@@ -138,7 +138,7 @@ struct mcp_call *call_new(struct mcp_exchange *x, enum call_kind kind,
                            .server = x->server,
                            .x = x,
                            .revision = x->revision,
-                           .principal = strdup(x->principal),
+                           .principal = str_dup(x->principal),
                            .capabilities = json_incref((json_t *)x->capabilities),
                            .arguments = json_object(),
                            .items = json_array(),
@@ -180,7 +180,7 @@ static int take_state(struct mcp_call *c, const json_t *sealed, struct err *e)
         return -1;
     state = rpc_string(content, "s");
     if (state)
-        c->state = strdup(state);
+        c->state = str_dup(state);
     json_object_update(c->answers, json_object_get(content, "a"));
     return 0;
 }
@@ -431,7 +431,7 @@ const json_t *mcp_call_ask(struct mcp_call *c, const char *key, const char *meth
 void mcp_call_set_state(struct mcp_call *c, const char *state)
 {
     free(c->state);
-    c->state = strdup(state);
+    c->state = str_dup(state);
 }
 
 const char *mcp_call_state(const struct mcp_call *c)
@@ -509,8 +509,9 @@ static void send_questions(struct mcp_call *c)
 {
     const char *key;
     json_t     *ask;
+    int64_t     answer_ms = c->server->about->answer_ms;
 
-    deadline_set(&c->patience, ANSWER_MS);
+    deadline_set(&c->patience, answer_ms ? answer_ms : ANSWER_MS);
     c->waiting = json_object_size(c->asks);
     json_object_foreach (c->asks, key, ask) {
         session_ask(c->x->session, c->x, key, rpc_string(ask, "method"),

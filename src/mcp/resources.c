@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "mcp/call_private.h"
 #include "mcp/offer.h"
 #include "mcp/request.h"
@@ -66,7 +67,7 @@ void resources_read(struct mcp_exchange *x)
         return;
     }
     c = call_new(x, CALL_READ, r ? r->read : mcp_call_not_found);
-    c->uri = strdup(uri);
+    c->uri = str_dup(uri);
     c->variables = variables;
     call_start(c);
 }

@@ -20,6 +20,8 @@ struct mcp_about {
     const char *instructions; /* or NULL */
     const char *icons;        /* JSON array, or NULL */
     int64_t     list_ttl_ms;  /* how long clients may keep what is registered at start */
+    int64_t     task_ttl_ms;  /* how long a task is known; 0: an hour */
+    int64_t     answer_ms;    /* how long a person may think (legacy); 0: ten minutes */
 };
 
 enum mcp_task_mode { MCP_TASK_NEVER, MCP_TASK_OPTIONAL, MCP_TASK_REQUIRED };

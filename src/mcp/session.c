@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "mcp/capability.h"
 #include "mcp/offer.h"
 #include "mcp/request.h"
@@ -52,7 +53,7 @@ struct mcp_session *mcp_session_new(struct mcp_server *server, const char *princ
         abort();
     *s = (struct mcp_session){.server = server,
                               .revision = mcp_revision_newest_legacy(),
-                              .principal = strdup(principal),
+                              .principal = str_dup(principal),
                               .capabilities = json_object(),
                               .subscriptions = json_object(),
                               .log_level = mcp_log_level("info"),
@@ -211,7 +212,7 @@ void session_ask(struct mcp_session *s, struct mcp_exchange *x, const char *key,
 
     if (!a)
         abort();
-    *a = (struct ask){s->asks, ++s->last_ask, x, strdup(key), answered, owner};
+    *a = (struct ask){s->asks, ++s->last_ask, x, str_dup(key), answered, owner};
     s->asks = a;
     snprintf(id, sizeof id, "srv-%u", a->number);
     request_send(x, rpc_request(id, method, params_take));

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/random.h"
+#include "base/str.h"
 #include "loop/deadline.h"
 #include "mcp/call_private.h"
 #include "mcp/listen.h"
@@ -18,7 +19,7 @@ enum {
     BYTES_MAX = 256 << 20,
     OWNER_BYTES_MAX = 64 << 20,
     BUCKETS = 1024,
-    TTL_MS = 3600 * 1000,
+    TTL_MS = 60 * 60 * 1000,
     POLL_MS = 500
 };
 
@@ -70,13 +71,20 @@ static void stamp(char ret[32])
     snprintf(ret, 32, "%.19s.%03dZ", seconds, (int)(now.tv_nsec / 1000000));
 }
 
+static int64_t ttl_ms(const struct tasks *all)
+{
+    int64_t ms = all->server->about->task_ttl_ms;
+
+    return ms ? ms : TTL_MS;
+}
+
 /* ---- what is told of a task ---- */
 
 static json_t *describe(const struct task *t)
 {
-    return rpc_pack("{s:s, s:s, s:s, s:s, s:i, s:i}", "taskId", t->id, "status",
+    return rpc_pack("{s:s, s:s, s:s, s:s, s:I, s:i}", "taskId", t->id, "status",
                     status_names[t->status], "createdAt", t->created, "lastUpdatedAt", t->updated,
-                    "ttlMs", TTL_MS, "pollIntervalMs", POLL_MS);
+                    "ttlMs", (json_int_t)ttl_ms(t->tasks), "pollIntervalMs", POLL_MS);
 }
 
 json_t *tasks_describe_created(const struct task *t)
@@ -122,7 +130,7 @@ static struct owner *owner_of(struct tasks *all, const char *principal)
     o = calloc(1, sizeof *o);
     if (!o)
         abort();
-    o->principal = strdup(principal);
+    o->principal = str_dup(principal);
     LIST_INSERT_HEAD(&all->owners, o, entry);
     return o;
 }
@@ -136,13 +144,9 @@ static void owner_forget_if_idle(struct owner *o)
     free(o);
 }
 
-/* Ids are random: some of their digits are as good as a hash. */
 static struct bucket *bucket_of(struct tasks *all, const char *id)
 {
-    unsigned digits = 0;
-
-    sscanf(id, "%8x", &digits);
-    return &all->buckets[digits % BUCKETS];
+    return &all->buckets[random_id_bucket(id, BUCKETS)];
 }
 
 static size_t size_of(const json_t *value)
@@ -234,7 +238,7 @@ struct task *tasks_create(struct tasks *all, struct mcp_call *c)
     stamp(t->created);
     stamp(t->updated);
     deadline_init(&t->deadline, all->server->base, on_expired, t);
-    deadline_set(&t->deadline, TTL_MS);
+    deadline_set(&t->deadline, ttl_ms(all));
     LIST_INSERT_HEAD(bucket_of(all, t->id), t, entry);
     all->n++;
     owner->tasks++;
