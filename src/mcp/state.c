@@ -15,7 +15,6 @@
 #include "base/fd.h"
 #include "base/random.h"
 #include "base/str.h"
-#include "mcp/rpc.h"
 
 enum { KEY_SIZE = 32, MAC_SIZE = 32, LIFE_S = 600, WINDOW = 1 << 20, STATE_MAX = 65536 };
 
@@ -71,7 +70,7 @@ static void mac_of(const struct states *s, const char *subject, const unsigned c
 char *states_seal(struct states *s, const char *subject, const json_t *content)
 {
     unsigned char    mac[MAC_SIZE];
-    autojson json_t *payload = rpc_pack("{s:I, s:I, s:O}", "e", (json_int_t)now_s() + LIFE_S, "n",
+    autojson json_t *payload = json_pack("{s:I, s:I, s:O}", "e", (json_int_t)now_s() + LIFE_S, "n",
                                         (json_int_t)s->last + 1, "c", content);
     autofree char   *text = json_dumps(payload, JSON_COMPACT), *left = NULL, *right = NULL;
 

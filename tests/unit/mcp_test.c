@@ -990,40 +990,45 @@ static void test_only_tools_that_say_so_become_tasks(void **state)
     assert_string_equal(last_text(), "no task");
 }
 
-/* With nearly 8 MiB of arguments. */
-static void call_large(const char *tool)
+/* A request whose `member` has nearly 8 MiB, put in as JSON: parsing it would take the time. */
+static void send_large(const char *method, const char *name, const char *value, const char *member,
+                       json_t *large)
 {
-    autofree char *letters = str_format("%0*d", LARGE, 0);
-    autofree char *params =
-        str_format("\"name\":\"%s\",\"arguments\":{\"x\":\"%s\"}", tool, letters);
+    json_t *message = json_pack("{s:s, s:s, s:s, s:{s:s, s:O, s:{s:s, s:{s:{s:{}}, s:{}}}}}",
+                                "jsonrpc", "2.0", "id", "1", "method", method, "params", name,
+                                value, member, large, "_meta", NS "protocolVersion", "2026-07-28",
+                                NS "clientCapabilities", "extensions", NS "tasks", "elicitation");
 
-    send_modern("1", "tools/call", params, TASKS ",\"elicitation\":{}");
+    assert_non_null(message);
+    json_array_append_new(messages, message);
+    start_message(NULL, message);
 }
 
 static void test_what_tasks_keep_is_bounded_by_principal(void **state)
 {
-    autofree char *letters = str_format("%0*d", LARGE, 0), *answer = NULL;
-    char          *ids[7];
+    autofree char   *letters = str_format("%0*d", LARGE, 0);
+    autojson json_t *large = json_pack("{s:{s:s}}", "a", "x", letters);
+    char            *ids[7];
 
     (void)state;
     principal = "ann";
     for (size_t i = 0; i < 7; i++) {
-        call_large("ask_twice");
+        send_large("tools/call", "name", "ask_twice", "arguments", large);
         assert_string_equal(rpc_string(last_result(), "resultType"), "task");
         ids[i] = strdup(rpc_string(last_result(), "taskId"));
     }
-    answer = str_format("\"a\":{\"text\":\"%s\"}", letters);
     turn_loop();
-    update_task(ids[0], answer);
+    send_large("tasks/update", "taskId", ids[0], "inputResponses", large);
     assert_int_equal(last_error(), 0);
-    update_task(ids[1], answer); /* no room */
+    send_large("tasks/update", "taskId", ids[1], "inputResponses", large); /* no room */
     assert_int_equal(last_error(), RPC_INVALID_PARAMS);
     assert_string_equal(rpc_string(get_task(ids[1]), "status"), "input_required");
     json_array_clear(out);
-    call_large("wait_in_task"); /* runs within its request */
+    send_large("tools/call", "name", "wait_in_task", "arguments",
+               large); /* runs within its request */
     assert_int_equal(json_array_size(out), 0);
     principal = "bob";
-    call_large("wait_in_task");
+    send_large("tools/call", "name", "wait_in_task", "arguments", large);
     assert_int_equal(json_array_size(out), 1);
 
     principal = "ann"; /* what ends gives it back */
@@ -1033,7 +1038,7 @@ static void test_what_tasks_keep_is_bounded_by_principal(void **state)
         free(ids[i]);
     }
     for (size_t i = 0; i < 7; i++) {
-        call_large("wait_in_task");
+        send_large("tools/call", "name", "wait_in_task", "arguments", large);
         assert_string_equal(rpc_string(last_result(), "resultType"), "task");
     }
 }
