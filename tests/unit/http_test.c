@@ -412,19 +412,23 @@ static void an_ended_stream_is_kept_for_five_minutes(void **state)
 
 /* ---- who may ask ---- */
 
+static void start_with_tokens(const char *text)
+{
+    snprintf(w.tokens, sizeof w.tokens, "/tmp/http-test-%d.tokens", (int)getpid());
+    assert_int_equal(file_write_text(AT_FDCWD, w.tokens, text, NULL), 0);
+    assert_int_equal(chmod(w.tokens, 0600), 0);
+    start();
+}
+
 static void tokens_are_asked_for(void **state)
 {
-    static const char text[] = "ann token-a-0123456789\n";
     static const char ping[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}";
     autofree char    *session = NULL;
     const char       *answer;
     int               fd;
 
     (void)state;
-    snprintf(w.tokens, sizeof w.tokens, "/tmp/http-test-%d.tokens", (int)getpid());
-    assert_int_equal(file_write_text(AT_FDCWD, w.tokens, text, NULL), 0);
-    assert_int_equal(chmod(w.tokens, 0600), 0);
-    start();
+    start_with_tokens("ann token-a-0123456789\n");
     answer = post("", ping);
     assert_has(answer, "HTTP/1.1 401 Unauthorized\r\n");
     assert_has(answer, "\r\nWWW-Authenticate: Bearer realm=\"mcp\"\r\n");
@@ -439,6 +443,33 @@ static void tokens_are_asked_for(void **state)
     say(fd, "POST", "", ping);
     assert_has(hear(fd), "Connection: close");
     assert_true(is_over(fd));
+}
+
+/* Whose fault it is that there are too many sessions: 429 is the client's, 503 is not. */
+static void sessions_run_out(void **state)
+{
+    static const char body[] =
+        "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":"
+        "\"2025-11-25\",\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}";
+    char text[600] = "", headers[80];
+
+    (void)state;
+    for (int i = 0; i < 11; i++)
+        sprintf(text + strlen(text), "p%d token-%016d\n", i, i);
+    start_with_tokens(text);
+    for (int i = 0; i < 10; i++) {
+        int fd = client();
+
+        sprintf(headers, "Authorization: Bearer token-%016d\r\n", i);
+        for (int k = 0; k < 1000; k++) {
+            say(fd, "POST", headers, body);
+            assert_has(hear(fd), "200 OK");
+        }
+        say(fd, "POST", headers, body);
+        assert_has(hear(fd), "429 Too Many Requests");
+    }
+    sprintf(headers, "Authorization: Bearer token-%016d\r\n", 10);
+    assert_has(post(headers, body), "503 Service Unavailable");
 }
 
 static void a_unix_socket_is_the_owners(void **state)
@@ -474,6 +505,7 @@ int main(void)
         TEST(an_idle_session_is_forgotten),
         TEST(an_ended_stream_is_kept_for_five_minutes),
         TEST(tokens_are_asked_for),
+        TEST(sessions_run_out),
         TEST(a_unix_socket_is_the_owners),
     };
 
