@@ -11,10 +11,12 @@ static bool is_string(const json_t *j)
  * be the number that was meant. */
 static bool is_int(const json_t *j)
 {
-    double value = json_real_value(j);
+    static const double exact_max = 9007199254740992.0;
+    double              value = json_real_value(j);
 
-    return json_is_integer(j) ||
-           (json_is_real(j) && value >= -0x1p53 && value <= 0x1p53 && value == (int64_t)value);
+    if (!json_is_real(j))
+        return json_is_integer(j);
+    return value >= -exact_max && value <= exact_max && value == (double)(int64_t)value;
 }
 
 static int64_t int_of(const json_t *j)

@@ -193,8 +193,7 @@ void post_start(struct posts *all, struct reply *reply, json_t *message, size_t 
                 struct http_session *session, struct principal *principal)
 {
     struct post      *p = post_new(all, reply, message, size, session, principal);
-    struct mcp_origin from = {all->server, session ? session->mcp : NULL, principal->name,
-                              true};
+    struct mcp_origin from = {all->server, session ? session->mcp : NULL, principal->name, true};
     bool              is_new = session && !mcp_session_is_initialized(session->mcp);
     bool              is_refused;
 

@@ -17,7 +17,7 @@ struct post;
 struct posts {
     struct mcp_server    *server;
     struct http_sessions *sessions;
-    LIST_HEAD(, post) open;
+    LIST_HEAD(post_list, post) open;
     void (*emptied)(void *owner); /* the last one ended; it only records */
     void *owner;
 };

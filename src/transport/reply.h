@@ -16,7 +16,7 @@ struct reply;
 
 /* All streams of a server. */
 struct replies {
-    LIST_HEAD(, reply) streams;
+    LIST_HEAD(reply_list, reply) streams;
     struct buf scratch; /* what is being said */
     int64_t    date_s;  /* of date */
     char       date[40];

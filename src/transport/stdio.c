@@ -44,7 +44,7 @@ struct stdio {
     struct stream      *stream;
     bool                gathers;  /* lines are being taken: answers go out together */
     struct buf          gathered; /* those that are there at once */
-    LIST_HEAD(, stdio_request) requests;
+    LIST_HEAD(stdio_requests, stdio_request) requests;
     size_t          open;       /* requests in them */
     size_t          scanned;    /* bytes of the buffer that hold no newline */
     bool            skips;      /* the rest of a line that was too long */
