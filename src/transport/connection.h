@@ -48,8 +48,8 @@ struct connection_counts { /* what was refused or cut off, since the start */
 
 struct connections {
     struct event_base *base;
-    LIST_HEAD(, connection) open;
-    SLIST_HEAD(, connection) work; /* to be freed, or to go on */
+    LIST_HEAD(connection_list, connection) open;
+    SLIST_HEAD(connection_work, connection) work; /* to be freed, or to go on */
     size_t                       n, max;
     size_t                       input, output; /* bytes held */
     size_t                       input_max;

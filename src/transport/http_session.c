@@ -1,5 +1,6 @@
 #include "transport/http_session.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +31,15 @@ static struct http_stream *stream_new(struct http_session *s, unsigned number)
     return t;
 }
 
-/* Into the row of those that have ended, and out of it. What an ended stream holds does not change.
- */
+/* After each change of what it holds. */
+static void count(struct http_stream *t)
+{
+    t->session->kept += t->sse.bytes - t->counted;
+    t->session->all->kept += t->sse.bytes - t->counted;
+    t->counted = t->sse.bytes;
+}
+
+/* Into the row of those that have ended, and out of it. */
 static void note_ended(struct http_stream *t)
 {
     struct http_sessions *all = t->session->all;
@@ -40,8 +48,6 @@ static void note_ended(struct http_stream *t)
     t->ended_at = all->ended_last;
     *all->ended_last = t;
     all->ended_last = &t->ended_next;
-    t->session->kept += t->sse.bytes;
-    all->kept += t->sse.bytes;
 }
 
 static void unnote_ended(struct http_stream *t)
@@ -53,8 +59,6 @@ static void unnote_ended(struct http_stream *t)
         t->ended_next->ended_at = t->ended_at;
     else
         all->ended_last = t->ended_at;
-    t->session->kept -= t->sse.bytes;
-    all->kept -= t->sse.bytes;
 }
 
 static void stream_free(struct http_stream *t)
@@ -67,6 +71,7 @@ static void stream_free(struct http_stream *t)
     if (t->ended_at)
         unnote_ended(t);
     sse_done(&t->sse);
+    count(t);
     free(t);
 }
 
@@ -92,15 +97,25 @@ static struct http_stream *oldest_ended(const struct http_session *s,
     return oldest;
 }
 
-/* The oldest go while too much is kept; never `last`, whose client may be on its way back. */
-static void forget_bytes(struct http_session *s, const struct http_stream *last)
+static bool is_too_much(const struct http_session *s)
+{
+    return s->kept > HTTP_SESSION_KEPT_MAX || s->all->kept > HTTP_SESSIONS_KEPT_MAX;
+}
+
+/* The oldest that have ended go while too much is kept; never `last`, which has just grown or
+ * ended: its client may be on its way back. */
+static void forget_bytes(struct http_session *s, struct http_stream *last)
 {
     struct http_stream *t;
 
     while (s->kept > HTTP_SESSION_KEPT_MAX && (t = oldest_ended(s, last)))
         stream_free(t);
-    while (s->all->kept > HTTP_SESSIONS_KEPT_MAX && s->all->ended != last)
+    while (s->all->kept > HTTP_SESSIONS_KEPT_MAX && s->all->ended && s->all->ended != last)
         stream_free(s->all->ended);
+    if (!last->ended_ms && is_too_much(s)) {
+        sse_forget(&last->sse);
+        count(last);
+    }
 }
 
 struct http_stream *http_session_stream(struct http_session *s)
@@ -124,6 +139,13 @@ struct http_stream *http_session_standalone(struct http_session *s)
     return t ? t : stream_new(s, 0);
 }
 
+void http_stream_send(struct http_stream *t, const char *json)
+{
+    sse_send(&t->sse, json);
+    count(t);
+    forget_bytes(t->session, t);
+}
+
 void http_stream_end(struct http_stream *t)
 {
     sse_end(&t->sse);
@@ -138,7 +160,7 @@ static void on_send(void *owner, json_t *message)
     autofree char      *text = t ? json_dumps(message, JSON_COMPACT) : NULL;
 
     if (text)
-        sse_send(&t->sse, text);
+        http_stream_send(t, text);
 }
 
 static const struct mcp_session_ops session_ops = {.send = on_send};
@@ -160,8 +182,7 @@ struct http_session *http_session_new(struct http_sessions *all, struct principa
 {
     struct http_session *s, **bucket;
 
-    if (all->n == HTTP_SESSIONS_MAX ||
-        (principal->name[0] && principal->sessions == PRINCIPAL_SESSIONS_MAX))
+    if (all->n == HTTP_SESSIONS_MAX || principal_has_all_sessions(principal))
         return NULL;
     s = calloc(1, sizeof *s);
     if (!s)
@@ -229,7 +250,7 @@ void http_sessions_expire(struct http_sessions *all)
         }
 }
 
-void http_sessions_quiet(struct http_sessions *all)
+void http_sessions_end_gets(struct http_sessions *all)
 {
     for (size_t i = 0; i < HTTP_SESSION_BUCKETS; i++)
         for (struct http_session *s = all->buckets[i]; s; s = s->next) {

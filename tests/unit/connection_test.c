@@ -340,8 +340,8 @@ static void who_reads_slowly_is_waited_for(void **state)
 
     (void)state;
     say(fd, ASK("/large"));
-    for (int i = 0; i < 5; i++) {
-        assert_true(strlen(hear(fd, 150000)) > 0);
+    for (int i = 0; i < 3; i++) { /* nearly all that the kernel holds: then it takes more */
+        assert_true(strlen(hear(fd, 200000)) > 0);
         pass(50);
     }
     assert_int_equal(w.all.n, 1);
