@@ -1,11 +1,9 @@
-/* fuzz-mcp-headers - the headers with which a modern client repeats parts of
- * its request.
+/* fuzz-mcp-headers - the headers with which a modern client repeats parts of its request.
  *
- * An input is lines `Name: value`, an empty line, and a body; the two that
- * every request needs have their right values when the input does not name
- * them. Asserted: a handler runs only when each header that its request needs
- * says what the body says, by a second implementation of the rules; and a
- * refusal is an error, told once. */
+ * An input is lines `Name: value`, an empty line, and a body; the two that every request needs have
+ * their right values when the input does not name them. Asserted: a handler runs only when each
+ * header that its request needs says what the body says, by a second implementation of the rules;
+ * and a refusal is an error, told once. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,9 +31,8 @@ struct sent { /* one HTTP request */
 
 /* ---- the second implementation ---- */
 
-/* What a value stands for: the text as it is, or what its sentinel holds; NULL
- * when the sentinel is not the one that would be made of it, or a letter is
- * none for headers. */
+/* What a value stands for: the text as it is, or what its sentinel holds; NULL when the sentinel is
+ * not the one that would be made of it, or a letter is none for headers. */
 static char *meant(const char *value)
 {
     static const char begin[] = "=?base64?", end[] = "?=";
