@@ -1,13 +1,10 @@
-/* fuzz-mcp-headers - the headers with which a modern client repeats parts of
- * its request.
+/* fuzz-mcp-headers - the headers with which a modern client repeats parts of its request.
  *
- * An input is lines `Name: value`, an empty line, and a body; the two that
- * every request needs have their right values when the input does not name
- * them. Asserted: a handler runs only when each header that its request needs
- * says what the body says, by a second implementation of the rules; and a
- * refusal is an error, told once. */
+ * An input is lines `Name: value`, an empty line, and a body; the two that every request needs have
+ * their right values when the input does not name them. Asserted: a handler runs only when each
+ * header that its request needs says what the body says, by a second implementation of the rules;
+ * and a refusal is an error, told once. */
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -29,37 +26,31 @@ struct sent { /* one HTTP request */
     } headers[HEADERS_MAX];
     size_t  n;
     json_t *body;
-    bool    finished, ran;
+    bool    finished;
 };
 
 /* ---- the second implementation ---- */
 
-/* What a value stands for: the text as it is, or what its sentinel holds; NULL
- * when the sentinel is not the one that would be made of it, or a letter is
- * none for headers. */
+/* What a value stands for: the text as it is, or what its sentinel holds; NULL when the sentinel is
+ * not the one that would be made of it, or a letter is none for headers. */
 static char *meant(const char *value)
 {
     static const char begin[] = "=?base64?", end[] = "?=";
     size_t            size;
 
-    while (*value == ' ' || *value == '\t')
-        value++;
     size = strlen(value);
-    while (size > 0 && (value[size - 1] == ' ' || value[size - 1] == '\t'))
-        size--;
     for (size_t i = 0; i < size; i++)
         if (value[i] != '\t' && (value[i] < 0x20 || value[i] > 0x7e))
             return NULL;
-    autofree char *trimmed = strndup(value, size);
-    if (size < strlen(begin) + strlen(end) || !str_starts(trimmed, begin) ||
-        strcmp(trimmed + size - strlen(end), end) != 0)
-        return strdup(trimmed);
+    if (size < strlen(begin) + strlen(end) || !str_starts(value, begin) ||
+        strcmp(value + size - strlen(end), end) != 0)
+        return strdup(value);
     autofree uint8_t *data =
-        base64_decode(trimmed + strlen(begin), size - strlen(begin) - strlen(end), &size);
+        base64_decode(value + strlen(begin), size - strlen(begin) - strlen(end), &size);
     autofree char *text = data ? strndup((char *)data, size) : NULL;
     autofree char *encoded = text ? base64_encode(text, strlen(text)) : NULL;
     autofree char *sentinel = text ? str_format("%s%s%s", begin, encoded, end) : NULL;
-    return sentinel && strcmp(sentinel, trimmed) == 0 ? strdup(text) : NULL;
+    return sentinel && strcmp(sentinel, value) == 0 ? strdup(text) : NULL;
 }
 
 static const char *on_header(void *owner, const char *name)
@@ -142,6 +133,18 @@ static void add_header(struct sent *s, const char *name, const char *value)
     }
 }
 
+/* As a transport hands it over: no blanks around it. */
+static char *trimmed(char *value)
+{
+    size_t size;
+
+    value += strspn(value, " \t");
+    size = strlen(value);
+    while (size > 0 && strchr(" \t", value[size - 1]))
+        value[--size] = '\0';
+    return value;
+}
+
 /* Cuts the text into headers; the body, or NULL. */
 static char *take_head(struct sent *s, char *text)
 {
@@ -155,7 +158,7 @@ static char *take_head(struct sent *s, char *text)
         colon = strchr(line, ':');
         if (colon) {
             *colon = '\0';
-            add_header(s, line, colon + 1);
+            add_header(s, line, trimmed(colon + 1));
         }
         line = end + 1;
     }
@@ -165,7 +168,7 @@ static char *take_head(struct sent *s, char *text)
 static void ask(struct event_base *base, struct sent *s)
 {
     struct mcp_server   *server = fixture_new(base);
-    struct mcp_origin    from = {.server = server, .principal = ""};
+    struct mcp_origin    from = {.server = server, .principal = "", .on_http = true};
     struct mcp_exchange *x;
 
     add_header(s, "MCP-Protocol-Version", mcp_revision_modern()->date);

@@ -1,21 +1,21 @@
-/* fuzz-mcp-http - bytes as clients might send them to the real HTTP server, on
- * a unix socket.
+/* fuzz-mcp-http - bytes as clients might send them to the real HTTP server, on a unix socket.
  *
- * The first byte of an input says how it ends (enum below). The rest is a
- * script of pieces, each ended by one of four control characters (or the end),
- * with a turn of the loop after each: RS (1e)  the next piece goes on the same
- * connection GS (1d)  the next piece goes on another connection; this one stays
- * open FS (1c)  as GS, but this connection is closed US (1f)  as GS, but this
- * connection is only half closed %STATE%, %TASK% and %SESSION% are as in
- * mcp-fixture.h; %LENGTH% is the size of what follows the empty line of this
- * piece, so that a body may change without its head.
+ * The first byte of an input says how it ends (enum below). The rest is a script of pieces, each
+ * ended by one of four control characters (or the end), with a turn of the loop after each:
  *
- * Asserted: what comes back begins as an HTTP response; a good request on a new
- * connection is answered after all that; the server stops when it is told; no
- * call is forgotten, and nothing stays on the loop. */
+ *   RS (1e)  the next piece goes on the same connection
+ *   GS (1d)  the next piece goes on another connection; this one stays open
+ *   FS (1c)  as GS, but this connection is closed
+ *   US (1f)  as GS, but this connection is only half closed
+ *
+ * %STATE%, %TASK% and %SESSION% are as in mcp-fixture.h; %LENGTH% is the size of what follows the
+ * empty line of this piece, so that a body may change without its head.
+ *
+ * Asserted: what comes back begins as an HTTP response; a good request on a new connection is
+ * answered after all that; the server stops when it is told; no call is forgotten, and nothing
+ * stays on the loop. */
 #include <assert.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "mcp-fixture.h"
@@ -133,7 +132,7 @@ static void say(const struct client *c, const char *text, size_t size)
     size_t sent = 0;
 
     for (int idle = 0; sent < size && idle < TURNS_MAX;) {
-        ssize_t n = write(c->fd, text + sent, size - sent);
+        ssize_t n = send(c->fd, text + sent, size - sent, MSG_NOSIGNAL);
 
         if (n < 0 && errno != EAGAIN)
             return; /* the server has had enough of it */
@@ -269,7 +268,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     http_free(play.http);
     mcp_server_free(server);
     close_clients();
-    event_base_loop(base, EVLOOP_NONBLOCK); /* libevent frees connections a turn later */
     assert(fixture_calls_open() == 0 && play.stopped <= 1);
     assert(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED) == 0);
     return 0;

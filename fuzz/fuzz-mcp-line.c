@@ -1,17 +1,14 @@
-/* fuzz-mcp-line - bytes as a client might send them on stdio, through the real
- * transport.
+/* fuzz-mcp-line - bytes as a client might send them on stdio, through the real transport.
  *
- * The first byte of an input says how the client behaves (enum below); the rest
- * is what it sends, a line at a time. See mcp-fixture.h for %STATE% and %TASK%.
+ * The first byte of an input says how the client behaves (enum below); the rest is what it sends, a
+ * line at a time. See mcp-fixture.h for %STATE% and %TASK%.
  *
- * Asserted: each line that comes back is one JSON-RPC message, or an array of
- * them; after whatever was sent, a ping on a line of its own is answered; the
- * transport ends once when the input has ended; no call is forgotten, and
- * nothing stays on the loop. And of rpc_read, line by line: it takes what
- * json_parse takes; what it refuses has an id only if it stands in the line. */
+ * Asserted: each line that comes back is one JSON-RPC message, or an array of them; after whatever
+ * was sent, a ping on a line of its own is answered; the transport ends once when the input has
+ * ended; no call is forgotten, and nothing stays on the loop. And of rpc_read, line by line: it
+ * takes what json_parse takes; what it refuses has an id only if it stands in the line. */
 #include <assert.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -29,7 +26,7 @@ enum {
     AT_ONCE = 1,   /* as much as fits, not a line at a time */
     NO_READER = 2, /* it reads nothing */
     LEAVES = 4,    /* closes everything after the last byte */
-    STOPPED = 8,   /* we stop without waiting for the end of the input */
+    FREED = 8,     /* the transport is freed before it has seen the end of the input */
 };
 
 enum { TURNS_MAX = 64, HEARD_MAX = 1 << 24 };
@@ -156,9 +153,9 @@ static void finish(void)
         fd_close(&play.fd);
     else
         shutdown(play.fd, SHUT_WR);
-    for (int i = 0; i < TURNS_MAX && !play.ended && !(play.flags & STOPPED); i++)
+    for (int i = 0; i < TURNS_MAX && !play.ended && !(play.flags & FREED); i++)
         turn();
-    assert(play.ended == 1 || play.flags & (STOPPED | NO_READER));
+    assert(play.ended == 1 || play.flags & (FREED | NO_READER));
 }
 
 /* ---- reading alone ---- */

@@ -1,11 +1,9 @@
-/* fuzz-mcp-state - requestState, as a client might make it, change it, or use
- * it again.
+/* fuzz-mcp-state - requestState, as a client might make it, change it, or use it again.
  *
- * An input is a subject, a content, and a text, separated by newlines; of the
- * text, every three bytes are one change to a sealed state (what, where, with
- * which byte), and the text itself is tried as a state too. Asserted: what was
- * not sealed, or was changed in any way, never opens; what was sealed opens
- * once, for its subject alone, with its content. */
+ * An input is a subject, a content, and a text, separated by newlines; of the text, every three
+ * bytes are one change to a sealed state (what, where, with which byte), and the text itself is
+ * tried as a state too. Asserted: what was not sealed, or was changed in any way, never opens; what
+ * was sealed opens once, for its subject alone, with its content. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,8 @@
 #include "mcp-fixture.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/str.h"
 
 enum { FILLED_MAX = 1 << 20 };
 
@@ -135,16 +133,11 @@ static void ask(struct mcp_call *c)
     mcp_call_done(c);
 }
 
-static void background_end(struct mcp_call *c)
-{
-    ask(c);
-}
-
 static void background(struct mcp_call *c)
 {
     count(c);
     if (mcp_call_as_task(c) && mcp_call_turns(c) == 0)
-        mcp_call_after(c, 0, background_end);
+        mcp_call_after(c, 0, ask);
     else
         ask(c);
 }
@@ -243,7 +236,7 @@ struct mcp_server *fixture_new(struct event_base *base)
     server = mcp_server_new(base, &about, base);
     mcp_server_add_tools(server, tools);
     mcp_server_add_resources(server, resources);
-    mcp_server_list_resources(server, list_resources);
+    mcp_server_set_resource_lister(server, list_resources);
     mcp_server_add_prompts(server, prompts);
     return server;
 }

@@ -7,9 +7,21 @@ static bool is_string(const json_t *j)
     return json_is_string(j);
 }
 
+/* A JSON Schema's integer is any number without a fraction. Past 2^53 a real has none, and may not
+ * be the number that was meant. */
 static bool is_int(const json_t *j)
 {
-    return json_is_integer(j);
+    static const double exact_max = 9007199254740992.0;
+    double              value = json_real_value(j);
+
+    if (!json_is_real(j))
+        return json_is_integer(j);
+    return value >= -exact_max && value <= exact_max && value == (double)(int64_t)value;
+}
+
+static int64_t int_of(const json_t *j)
+{
+    return json_is_real(j) ? (int64_t)json_real_value(j) : json_integer_value(j);
 }
 
 static bool is_bool(const json_t *j)
@@ -31,18 +43,31 @@ static const struct {
     const char *name;
     bool (*is)(const json_t *);
 } types[] = {
-    [FIELD_STRING] = {"a string", is_string},  [FIELD_INT] = {"a whole number", is_int},
-    [FIELD_BOOL] = {"true or false", is_bool}, [FIELD_LIST] = {"a list", is_list},
-    [FIELD_OBJECT] = {"an object", is_object},
+    [FIELD_STRING] = {"a string", is_string}, [FIELD_BYTES] = {"a string", is_string},
+    [FIELD_INT] = {"a whole number", is_int}, [FIELD_BOOL] = {"true or false", is_bool},
+    [FIELD_LIST] = {"a list", is_list},       [FIELD_OBJECT] = {"an object", is_object},
 };
+
+/* jansson holds nothing but UTF-8: each character has one byte that does not continue another. */
+static int64_t count_characters(const json_t *string)
+{
+    const char *text = json_string_value(string);
+    int64_t     n = 0;
+
+    for (size_t i = 0, size = json_string_length(string); i < size; i++)
+        n += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return n;
+}
 
 static int64_t measure(const struct field *f, const json_t *value)
 {
     switch (f->type) {
     case FIELD_STRING:
+        return count_characters(value);
+    case FIELD_BYTES:
         return (int64_t)json_string_length(value);
     case FIELD_INT:
-        return json_integer_value(value);
+        return int_of(value);
     case FIELD_LIST:
         return (int64_t)json_array_size(value);
     default:
@@ -56,10 +81,11 @@ static void store(const struct field *f, const json_t *value, void *target)
 
     switch (f->type) {
     case FIELD_STRING:
+    case FIELD_BYTES:
         *(const char **)at = json_string_value(value);
         break;
     case FIELD_INT:
-        *(int64_t *)at = json_integer_value(value);
+        *(int64_t *)at = int_of(value);
         break;
     case FIELD_BOOL:
         *(bool *)at = json_is_true(value);
@@ -75,8 +101,12 @@ static int decode_one(const struct field *f, const json_t *value, const char *pa
                       struct err *e)
 {
     static const char *const counted[] = {
-        [FIELD_STRING] = " bytes", [FIELD_INT] = "",    [FIELD_BOOL] = "",
-        [FIELD_LIST] = " entries", [FIELD_OBJECT] = "",
+        [FIELD_STRING] = " characters",
+        [FIELD_BYTES] = " bytes",
+        [FIELD_INT] = "",
+        [FIELD_BOOL] = "",
+        [FIELD_LIST] = " entries",
+        [FIELD_OBJECT] = "",
     };
     int64_t n;
 
@@ -91,7 +121,7 @@ static int decode_one(const struct field *f, const json_t *value, const char *pa
     if (n < f->min || n > f->max)
         return err_set(e, ERR_INVALID, "%s.%s must be from %lld to %lld%s", path, f->name,
                        (long long)f->min, (long long)f->max, counted[f->type]);
-    if (f->type == FIELD_STRING && strlen(json_string_value(value)) != (size_t)n)
+    if (json_is_string(value) && strlen(json_string_value(value)) != json_string_length(value))
         return err_set(e, ERR_INVALID, "%s.%s must not contain a NUL byte", path, f->name);
     if (target)
         store(f, value, target);
@@ -135,6 +165,7 @@ static json_t *schema_of(const struct field *f)
         const char *type, *min, *max;
     } words[] = {
         [FIELD_STRING] = {"string", "minLength", "maxLength"},
+        [FIELD_BYTES] = {"string", NULL, NULL},
         [FIELD_INT] = {"integer", "minimum", "maximum"},
         [FIELD_BOOL] = {"boolean", NULL, NULL},
         [FIELD_LIST] = {"array", "minItems", "maxItems"},

@@ -12,8 +12,9 @@
 #include "base/json.h"
 
 enum field_type {
-    FIELD_STRING, /* const char *; min and max count bytes; no NUL inside */
-    FIELD_INT,    /* int64_t; min and max bound it */
+    FIELD_STRING, /* const char *; min and max count characters; no NUL inside */
+    FIELD_BYTES,  /* the same, counted in bytes, which a schema cannot say */
+    FIELD_INT,    /* int64_t; min and max bound it; 5.0 is a whole number, too */
     FIELD_BOOL,   /* bool */
     FIELD_LIST,   /* const json_t *; min and max count entries */
     FIELD_OBJECT, /* const json_t * */

@@ -67,9 +67,7 @@ static int store_lines(const struct option *o, const char *lines, void *target, 
 
     free(list->owned); /* of the second name: our own wins */
     list->n = 0;
-    list->owned = strdup(lines);
-    if (!list->owned)
-        abort();
+    list->owned = str_dup(lines);
     for (char *line = strtok_r(list->owned, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
         TRY(list_add(list, line, e));
     return 0;

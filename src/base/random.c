@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -29,4 +30,12 @@ void random_id(char ret[33])
         ret[2 * i + 1] = hex[bytes[i] & 15];
     }
     ret[32] = '\0';
+}
+
+size_t random_id_bucket(const char *id, size_t n)
+{
+    unsigned digits = 0;
+
+    sscanf(id, "%8x", &digits);
+    return digits % n;
 }

@@ -1,6 +1,5 @@
 #include "base/str.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -31,6 +30,28 @@ char *str_vformat(const char *fmt, va_list ap)
     if (vasprintf(&text, fmt, ap) < 0)
         abort();
     return text;
+}
+
+char *str_dup(const char *text)
+{
+    return str_ndup(text, strlen(text));
+}
+
+char *str_ndup(const char *text, size_t size_max)
+{
+    char *copy = strndup(text, size_max);
+
+    if (!copy)
+        abort();
+    return copy;
+}
+
+int str_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 char *str_format(const char *fmt, ...)

@@ -11,7 +11,11 @@
 bool  str_starts(const char *s, const char *prefix);
 int   str_copy(char *ret, size_t size, const char *text); /* -1: too long, and *ret is "" */
 char *str_format(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* caller frees */
+char *str_dup(const char *text);                                              /* the same */
+char *str_ndup(const char *text, size_t size_max);
 char *str_vformat(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
+
+int str_hex_digit(char c); /* its value; -1: it is none */
 
 /* The word of the list (ended by NULL) that is nearest to `word`, or NULL when none is near enough
  * to be worth suggesting. */

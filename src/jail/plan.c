@@ -16,7 +16,7 @@ struct raw_plan {
 
 #define AT(member) offsetof(struct raw_plan, plan.member)
 static const struct field plan_fields[] = {
-    {"init", FIELD_STRING, AT(init), true, 2, PATH_BYTES},
+    {"init", FIELD_BYTES, AT(init), true, 2, PATH_BYTES},
     {"hostNetwork", FIELD_BOOL, AT(host_network), false, 0, 0},
     {"egress", FIELD_BOOL, AT(egress), false, 0, 0},
     {"strict", FIELD_BOOL, AT(strict), false, 0, 0},
@@ -39,9 +39,9 @@ struct raw_entry {
 #define AT(member) offsetof(struct raw_entry, entry.member)
 static const struct field entry_fields[] = {
     {"kind", FIELD_STRING, offsetof(struct raw_entry, kind), true, 1, 40},
-    {"target", FIELD_STRING, AT(target), true, 2, PATH_BYTES},
-    {"source", FIELD_STRING, AT(source), false, 1, PATH_BYTES},
-    {"text", FIELD_STRING, AT(text), false, 0, TEXT_BYTES},
+    {"target", FIELD_BYTES, AT(target), true, 2, PATH_BYTES},
+    {"source", FIELD_BYTES, AT(source), false, 1, PATH_BYTES},
+    {"text", FIELD_BYTES, AT(text), false, 0, TEXT_BYTES},
     {"writable", FIELD_BOOL, AT(writable), false, 0, 0},
     {"asOwner", FIELD_BOOL, AT(as_owner), false, 0, 0},
     {"bytes", FIELD_INT, AT(bytes), false, 0, INT64_MAX},

@@ -30,15 +30,18 @@ static int spawn(pid_t *ret, const char *path, const char *const *argv, const st
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t          attributes;
-    sigset_t                   none;
+    sigset_t                   none, all;
     char *const                env[] = {NULL};
     int                        r;
 
     sigemptyset(&none);
+    sigfillset(&all);
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all); /* what we ignore is our affair: SIGPIPE */
     for (; fds->from >= 0; fds++)
         posix_spawn_file_actions_adddup2(&actions, fds->from, fds->to);
     r = posix_spawn(ret, path, &actions, &attributes, (char *const *)argv, env);

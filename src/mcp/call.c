@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +17,7 @@
 
 enum {
     CALL_MS = 60 * 60 * 1000,
-    ANSWER_MS = 10 * 60 * 1000, /* how long a person may think */
-    VALUES_MAX = 100,           /* of a completion */
+    ANSWER_MS = 10 * 60 * 1000,
 };
 
 /* ---- beginning and end ---- */
@@ -57,10 +55,16 @@ static void call_free(struct mcp_call *c)
         release(c);
 }
 
-void call_cancel(struct mcp_call *c)
+/* Before every end that the handler does not make itself. */
+static void stop_work(struct mcp_call *c)
 {
     if (c->on_cancel)
         c->on_cancel(c);
+}
+
+void call_cancel(struct mcp_call *c)
+{
+    stop_work(c);
     call_free(c);
 }
 
@@ -69,22 +73,25 @@ static void on_exchange_cancel(void *data)
     call_cancel(data);
 }
 
-static void give_up(struct mcp_call *c, const char *why)
+void call_give_up(struct mcp_call *c, const char *fmt, ...)
 {
-    if (c->on_cancel)
-        c->on_cancel(c);
-    c->on_cancel = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    autofree char *why = str_vformat(fmt, ap);
+    va_end(ap);
+    stop_work(c);
     mcp_call_fail(c, "%s", why);
 }
 
 static void on_deadline(void *owner)
 {
-    give_up(owner, "timed out");
+    call_give_up(owner, "timed out");
 }
 
 static void on_patience(void *owner)
 {
-    give_up(owner, "the client did not answer in time");
+    call_give_up(owner, "the client did not answer in time");
 }
 
 static void ask_client(void *owner);
@@ -114,7 +121,7 @@ static void call_again(void *owner)
     deadline_clear(&c->patience);
     c->asked = false;
     if (c->refused)
-        mcp_call_fail(c, "the client refused to answer");
+        call_give_up(c, "the client refused to answer");
     else
         run(c, c->handler);
 }
@@ -131,7 +138,7 @@ struct mcp_call *call_new(struct mcp_exchange *x, enum call_kind kind,
                            .server = x->server,
                            .x = x,
                            .revision = x->revision,
-                           .principal = strdup(x->principal),
+                           .principal = str_dup(x->principal),
                            .capabilities = json_incref((json_t *)x->capabilities),
                            .arguments = json_object(),
                            .items = json_array(),
@@ -173,7 +180,7 @@ static int take_state(struct mcp_call *c, const json_t *sealed, struct err *e)
         return -1;
     state = rpc_string(content, "s");
     if (state)
-        c->state = strdup(state);
+        c->state = str_dup(state);
     json_object_update(c->answers, json_object_get(content, "a"));
     return 0;
 }
@@ -223,35 +230,9 @@ static void deliver(struct mcp_call *c, json_t *result_take)
         request_respond(x, result_take);
 }
 
-/* The result, from what was collected. */
-static json_t *assemble(const struct mcp_call *c)
-{
-    static const char *const members[] = {[CALL_TOOL] = "content",
-                                          [CALL_PROMPT] = "messages",
-                                          [CALL_READ] = "contents",
-                                          [CALL_COMPLETION] = "values",
-                                          [CALL_LIST] = "resources"};
-    json_t                  *result = json_pack("{s:O}", members[c->kind], c->items);
-
-    if (c->kind == CALL_COMPLETION) {
-        json_object_set_new(result, "hasMore", json_boolean(c->left_out > 0));
-        json_object_set_new(
-            result, "total",
-            json_integer((json_int_t)json_array_size(c->items) + (json_int_t)c->left_out));
-        return json_pack("{s:o}", "completion", result);
-    }
-    if (c->structured && c->revision->has_structured)
-        json_object_set(result, "structuredContent", c->structured);
-    if (c->failed)
-        json_object_set_new(result, "isError", json_true());
-    if (c->next)
-        json_object_set_new(result, "nextCursor", rpc_text(c->next));
-    return result;
-}
-
 void mcp_call_done(struct mcp_call *c)
 {
-    deliver(c, assemble(c));
+    deliver(c, call_result(c));
 }
 
 void mcp_call_finish(struct mcp_call *c, const char *fmt, ...)
@@ -279,11 +260,6 @@ void mcp_call_fail(struct mcp_call *c, const char *fmt, ...)
     c->failed = true;
     mcp_call_text(c, text);
     mcp_call_done(c);
-}
-
-void mcp_call_set_failed(struct mcp_call *c)
-{
-    c->failed = true;
 }
 
 void mcp_call_error(struct mcp_call *c, int code, const char *message, json_t *data_take)
@@ -385,29 +361,24 @@ unsigned mcp_call_turns(const struct mcp_call *c)
 
 void mcp_call_progress(struct mcp_call *c, double progress, double total, const char *message)
 {
-    json_t *params;
-
     if (!mcp_call_wants_progress(c) || !isfinite(progress) || progress <= c->x->progress)
         return;
     c->x->progress = progress;
-    params = json_pack("{s:O, s:f}", "progressToken", c->x->progress_token, "progress", progress);
-    if (isfinite(total) && total > 0)
-        json_object_set_new(params, "total", json_real(total));
-    if (message && c->revision->has_progress_text)
-        json_object_set_new(params, "message", rpc_text(message));
-    request_send(c->x, rpc_notification("notifications/progress", params));
+    request_send(c->x, rpc_notification(
+                           "notifications/progress",
+                           rpc_pack("{s:O, s:o, s:o*, s:o*}", "progressToken", c->x->progress_token,
+                                    "progress", rpc_number(progress), "total",
+                                    total > 0 ? rpc_number(total) : NULL, "message",
+                                    c->revision->has_progress_text ? rpc_text(message) : NULL)));
 }
 
 void mcp_call_log(struct mcp_call *c, const char *level, const char *logger, const char *text)
 {
-    json_t *params;
-
     if (!c->x || c->x->log_level < 0 || mcp_log_level(level) < c->x->log_level)
         return;
-    params = json_pack("{s:s, s:o}", "level", level, "data", rpc_text(text));
-    if (logger)
-        json_object_set_new(params, "logger", rpc_text(logger));
-    request_send(c->x, rpc_notification("notifications/message", params));
+    request_send(c->x, rpc_notification("notifications/message",
+                                        rpc_pack("{s:s, s:o, s:o*}", "level", level, "data",
+                                                 rpc_text(text), "logger", rpc_text(logger))));
 }
 
 void mcp_call_drop_connection(struct mcp_call *c)
@@ -422,7 +393,7 @@ bool mcp_call_as_task(struct mcp_call *c)
 
     if (c->task)
         return true;
-    if (!request_is_modern(x) || !request_has_capability(x, MCP_TASKS_EXTENSION))
+    if (!c->may_be_task || !request_is_modern(x) || !request_has_capability(x, MCP_TASKS_EXTENSION))
         return false;
     c->task = tasks_create(c->server->tasks, c);
     if (!c->task)
@@ -445,12 +416,13 @@ const json_t *mcp_call_ask(struct mcp_call *c, const char *key, const char *meth
 {
     const json_t *answer = mcp_call_answer(c, key);
 
+    assert(params_take);
     if (answer) {
         json_decref(params_take);
         return answer;
     }
     json_object_set_new(c->asks, key,
-                        json_pack("{s:s, s:o}", "method", method, "params", params_take));
+                        rpc_pack("{s:s, s:o}", "method", method, "params", params_take));
     if (!c->runs) /* no handler will return: it was asked from the loop */
         later_ask(&c->ask_soon);
     return NULL;
@@ -459,7 +431,7 @@ const json_t *mcp_call_ask(struct mcp_call *c, const char *key, const char *meth
 void mcp_call_set_state(struct mcp_call *c, const char *state)
 {
     free(c->state);
-    c->state = strdup(state);
+    c->state = str_dup(state);
 }
 
 const char *mcp_call_state(const struct mcp_call *c)
@@ -469,7 +441,13 @@ const char *mcp_call_state(const struct mcp_call *c)
 
 void call_take_answers(struct mcp_call *c, const json_t *answers)
 {
-    json_object_update(c->answers, (json_t *)answers);
+    const char *key;
+    json_t     *answer;
+
+    json_object_foreach ((json_t *)answers, key, answer) {
+        json_object_set(c->answers, key, answer);
+        json_object_del(c->asks, key); /* others may have been asked meanwhile */
+    }
     later_ask(&c->again);
 }
 
@@ -492,19 +470,21 @@ static const char *missing_capability(const struct mcp_call *c)
 static void return_to_client(struct mcp_call *c)
 {
     json_t *result =
-        json_pack("{s:s, s:O}", "resultType", "input_required", "inputRequests", c->asks);
+        rpc_pack("{s:s, s:O}", "resultType", "input_required", "inputRequests", c->asks);
 
     if (c->state || json_object_size(c->answers) > 0) {
-        autojson json_t *content = json_pack("{s:s*, s:O}", "s", c->state, "a", c->answers);
-        autofree char   *subject = subject_of(c->x);
-        autofree char   *sealed = states_seal(c->server->states, subject, content);
+        autojson json_t *content =
+            rpc_pack("{s:o*, s:O}", "s", rpc_text(c->state), "a", c->answers);
+        autofree char *subject = subject_of(c->x);
+        autofree char *sealed = states_seal(c->server->states, subject, content);
         if (!sealed) {
             json_decref(result);
-            mcp_call_fail(c, "the answers are too large to remember");
+            call_give_up(c, "the answers are too large to remember");
             return;
         }
         json_object_set_new(result, "requestState", json_string(sealed));
     }
+    stop_work(c);
     deliver(c, result);
 }
 
@@ -517,11 +497,11 @@ static void on_answer(void *owner, const char *key, const json_t *result)
     if (json_is_object(result))
         json_object_set(c->answers, key, (json_t *)result);
     else if (method && strcmp(method, "elicitation/create") == 0) /* a refusal is an answer there */
-        json_object_set_new(c->answers, key, json_pack("{s:s}", "action", "cancel"));
+        json_object_set_new(c->answers, key, rpc_pack("{s:s}", "action", "cancel"));
     else
         c->refused = true;
     json_object_del(c->asks, key);
-    if (json_object_size(c->asks) == 0)
+    if (--c->waiting == 0) /* what was asked meanwhile goes out when the handler has returned */
         later_ask(&c->again);
 }
 
@@ -529,8 +509,10 @@ static void send_questions(struct mcp_call *c)
 {
     const char *key;
     json_t     *ask;
+    int64_t     answer_ms = c->server->about->answer_ms;
 
-    deadline_set(&c->patience, ANSWER_MS);
+    deadline_set(&c->patience, answer_ms ? answer_ms : ANSWER_MS);
+    c->waiting = json_object_size(c->asks);
     json_object_foreach (c->asks, key, ask) {
         session_ask(c->x->session, c->x, key, rpc_string(ask, "method"),
                     json_incref(json_object_get(ask, "params")), on_answer, c);
@@ -540,17 +522,18 @@ static void send_questions(struct mcp_call *c)
 static void ask_client(void *owner)
 {
     struct mcp_call *c = owner;
-    const char      *missing = missing_capability(c);
+    const char      *missing;
 
     if (c->asked || json_object_size(c->asks) == 0)
         return;
+    missing = missing_capability(c);
     c->asked = true;
     if (missing && c->x && request_is_modern(c->x)) {
         struct mcp_exchange *x = c->x;
-        call_free(c);
+        call_cancel(c);
         request_miss_capability(x, missing);
     } else if (missing) {
-        mcp_call_fail(c, "the client does not support %s, which this needs", missing);
+        call_give_up(c, "the client does not support %s, which this needs", missing);
     } else if (c->task) {
         tasks_wait(c->task, c->asks);
     } else if (request_is_modern(c->x)) {
@@ -558,119 +541,4 @@ static void ask_client(void *owner)
     } else {
         send_questions(c);
     }
-}
-
-/* ---- what was collected ---- */
-
-void mcp_call_content(struct mcp_call *c, json_t *block_take)
-{
-    json_array_append_new(c->items, block_take);
-}
-
-void mcp_call_text(struct mcp_call *c, const char *text)
-{
-    mcp_call_content(c, json_pack("{s:s, s:o}", "type", "text", "text", rpc_text(text)));
-}
-
-static void add_media(struct mcp_call *c, const char *type, const char *base64,
-                      const char *mime_type)
-{
-    mcp_call_content(c, json_pack("{s:s, s:o, s:o}", "type", type, "data", rpc_text(base64),
-                                  "mimeType", rpc_text(mime_type)));
-}
-
-void mcp_call_image(struct mcp_call *c, const char *base64, const char *mime_type)
-{
-    add_media(c, "image", base64, mime_type);
-}
-
-void mcp_call_audio(struct mcp_call *c, const char *base64, const char *mime_type)
-{
-    if (c->revision->has_audio)
-        add_media(c, "audio", base64, mime_type);
-    else
-        mcp_call_text(c, "(audio, which this client does not know)");
-}
-
-void mcp_call_resource(struct mcp_call *c, json_t *resource_take)
-{
-    mcp_call_content(c, json_pack("{s:s, s:o}", "type", "resource", "resource", resource_take));
-}
-
-void mcp_call_resource_link(struct mcp_call *c, json_t *link_take)
-{
-    if (mcp_call_knows_links(c)) {
-        json_object_set_new(link_take, "type", json_string("resource_link"));
-        mcp_call_content(c, link_take);
-    } else {
-        mcp_call_text(c, rpc_string(link_take, "uri"));
-        json_decref(link_take);
-    }
-}
-
-void mcp_call_structured(struct mcp_call *c, json_t *object_take)
-{
-    json_decref(c->structured);
-    c->structured = object_take;
-}
-
-void mcp_call_message(struct mcp_call *c, const char *role, json_t *block_take)
-{
-    json_array_append_new(c->items, json_pack("{s:s, s:o}", "role", role, "content", block_take));
-}
-
-void mcp_call_message_text(struct mcp_call *c, const char *role, const char *text)
-{
-    mcp_call_message(c, role, json_pack("{s:s, s:o}", "type", "text", "text", rpc_text(text)));
-}
-
-static void add_contents(struct mcp_call *c, const char *mime_type, const char *member,
-                         const char *value)
-{
-    json_t *contents = json_pack("{s:s, s:o}", "uri", c->uri, member, rpc_text(value));
-
-    if (mime_type)
-        json_object_set_new(contents, "mimeType", rpc_text(mime_type));
-    json_array_append_new(c->items, contents);
-}
-
-void mcp_call_contents(struct mcp_call *c, const char *mime_type, const char *text)
-{
-    add_contents(c, mime_type, "text", text);
-}
-
-void mcp_call_contents_blob(struct mcp_call *c, const char *mime_type, const char *base64)
-{
-    add_contents(c, mime_type, "blob", base64);
-}
-
-void mcp_call_cache(struct mcp_call *c, int64_t ttl_ms, bool for_all)
-{
-    if (!c->x || json_object_size(c->answers) > 0)
-        return; /* what was answered for is nobody else's */
-    c->x->ttl_ms = ttl_ms;
-    c->x->cache_for_all = for_all;
-}
-
-void mcp_call_value(struct mcp_call *c, const char *value)
-{
-    if (json_array_size(c->items) < VALUES_MAX)
-        json_array_append_new(c->items, rpc_text(value));
-    else
-        c->left_out++;
-}
-
-const char *mcp_call_completes(const struct mcp_call *c)
-{
-    return rpc_string(request_param(c->x, "argument"), "name");
-}
-
-const char *mcp_call_prefix(const struct mcp_call *c)
-{
-    return rpc_string(request_param(c->x, "argument"), "value");
-}
-
-void mcp_call_listed(struct mcp_call *c, json_t *row_take)
-{
-    json_array_append_new(c->items, row_take);
 }

@@ -3,21 +3,23 @@
  *
  * Contract. The handler gets the call and ends it exactly once, at once or later from the loop,
  * with mcp_call_done, mcp_call_fail or mcp_call_error; after that the call is gone. When the client
- * cancels, goes away or its time is up, `on_cancel` is called once, and the call is gone then: the
- * handler stops its work and must not touch it again. Its time is an hour unless it says otherwise.
+ * cancels, goes away, cannot be asked or its time is up, `on_cancel` is called once, and the call
+ * is gone then: the handler stops its work and must not touch it again. So it is when a modern
+ * client was asked: its retry is another call. Its time is an hour unless it says otherwise.
  *
  * Asking the client back (elicitation, sampling, roots) is written once for all eras: mcp_call_ask
  * gives the answer, or remembers the question, and then the handler just returns. Questions of one
  * round go out together. The handler is called again when answers came: in the legacy era after a
  * request to the client on this call's stream, in the modern era by the client's retry, in a task
  * by tasks/update. What must be remembered between rounds goes into the call's state, which travels
- * through the client under a MAC. */
+ * through the client under a MAC.
+ *
+ * JSON that a handler gives (`_take`) must have been made: NULL is an error of the program. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
 #include "base/json.h"
 
 struct mcp_call;

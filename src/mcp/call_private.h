@@ -19,21 +19,23 @@ struct mcp_call {
     char                      *principal;
     json_t                    *capabilities; /* the client's; ours to release */
     const struct field        *fields;       /* of the tool, or NULL */
-    json_t                    *arguments;    /* an object */
+    bool                       may_be_task;
+    json_t                    *arguments; /* an object */
     char                      *uri;
     json_t                    *variables;
     void (*handler)(struct mcp_call *c);
 
-    json_t *items; /* collected: content, messages, contents, values or rows */
-    json_t *structured;
-    size_t  left_out; /* values beyond what may be sent */
-    char   *next;     /* cursor of the next page, or NULL */
-    bool    failed;
-    bool    refused; /* the client would not answer a question */
+    json_t    *items; /* collected: content, messages, contents, values or rows */
+    json_t    *structured;
+    json_int_t left_out; /* values beyond what may be sent */
+    char      *next;     /* cursor of the next page, or NULL */
+    bool       failed;
+    bool       refused; /* the client would not answer a question */
 
     char   *state;
     json_t *asks;    /* this round's: key to {method, params} */
-    bool    asked;   /* they are with the client */
+    bool    asked;   /* there are some with the client */
+    size_t  waiting; /* legacy: for so many responses */
     json_t *answers; /* of all rounds */
 
     void *data;
@@ -54,8 +56,12 @@ struct mcp_call *call_new(struct mcp_exchange *x, enum call_kind kind,
                           void (*handler)(struct mcp_call *c));
 void             call_start(struct mcp_call *c); /* takes answers and state in, calls the handler */
 
+json_t *call_result(const struct mcp_call *c); /* of what was collected: call_result.c */
+
 int call_check_answers(const json_t *answers, struct err *e); /* an object of objects */
 
-/* For tasks: answers came (an object of results), or it is to end. */
+/* For tasks: answers to all that was asked came (an object of results), or it is to end. */
 void call_take_answers(struct mcp_call *c, const json_t *answers);
 void call_cancel(struct mcp_call *c);
+/* Ends it without its handler, who is told as of a cancellation. */
+void call_give_up(struct mcp_call *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

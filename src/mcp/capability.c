@@ -35,6 +35,12 @@ const char *capability_to_ask(const char *method, const json_t *params)
     return NULL;
 }
 
+bool capabilities_are_proper(const json_t *declared)
+{
+    return json_is_object(declared) &&
+           json_dumpb(declared, NULL, 0, JSON_COMPACT) <= CAPABILITIES_MAX;
+}
+
 bool capability_has(const json_t *declared, const char *path)
 {
     const char   *slash = strchr(path, '/');
@@ -55,6 +61,6 @@ json_t *capability_describe(const char *path)
     const char *slash = strchr(path, '/');
 
     if (!slash)
-        return json_pack("{s:{}}", path);
-    return json_pack("{s%:{s:{}}}", path, (size_t)(slash - path), slash + 1);
+        return rpc_pack("{s:{}}", path);
+    return rpc_pack("{s%:{s:{}}}", path, (size_t)(slash - path), slash + 1);
 }

@@ -6,6 +6,9 @@
 
 #include "base/json.h"
 
+enum { CAPABILITIES_MAX = 65536 };
+
+bool    capabilities_are_proper(const json_t *declared); /* an object, not too large */
 bool    capability_has(const json_t *declared, const char *path);
 json_t *capability_describe(const char *path); /* {"elicitation": {"url": {}}} */
 

@@ -1,13 +1,16 @@
 /* Theory of operation. A message enters through mcp_exchange_start and passes a pipeline whose
  * order is fixed by the protocol (each check must fail in isolation, with its own code and HTTP
- * status): envelope, era, metadata, headers, version, method, names, capabilities. Then its method
- * runs. What does not end at once stays in the server's list, where cancellation finds it by
- * session and id. An exchange ends in exactly one place, `end`. */
+ * status): envelope, era, an id that is free; modern: metadata, version, Mcp-Method, method,
+ * Mcp-Name and Mcp-Param-*, log level, extension; legacy: initialized, method. Then its method
+ * runs. What does not end at once stays in a list, its session's or the server's; cancellation
+ * finds it in the session's by its id. An exchange ends in exactly one place, `end`. */
 #include "mcp/exchange.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h"
+#include "base/str.h"
 #include "mcp/capability.h"
 #include "mcp/headers.h"
 #include "mcp/offer.h"
@@ -75,7 +78,7 @@ bool request_is_modern(const struct mcp_exchange *x)
 
 bool request_is_on_stdio(const struct mcp_exchange *x)
 {
-    return !x->ops->header;
+    return !x->on_http;
 }
 
 /* What every modern result carries besides its own content. */
@@ -200,7 +203,7 @@ void request_miss_capability(struct mcp_exchange *x, const char *name)
 {
     request_error_status(x, 400, RPC_MISSING_CAPABILITY,
                          "the client lacks a capability that this needs",
-                         json_pack("{s:o}", "requiredCapabilities", capability_describe(name)));
+                         rpc_pack("{s:o}", "requiredCapabilities", capability_describe(name)));
 }
 
 /* ---- the pipeline ---- */
@@ -239,8 +242,9 @@ static bool check_metadata(struct mcp_exchange *x)
         return fail(x, 400, RPC_HEADER_MISMATCH, "the header MCP-Protocol-Version is missing");
     if (!rpc_string(meta, NS "protocolVersion"))
         return fail(x, 400, RPC_INVALID_PARAMS, "_meta lacks " NS "protocolVersion");
-    if (!json_is_object(capabilities))
-        return fail(x, 400, RPC_INVALID_PARAMS, "_meta lacks " NS "clientCapabilities");
+    if (!capabilities_are_proper(capabilities))
+        return fail(x, 400, RPC_INVALID_PARAMS,
+                    "_meta needs " NS "clientCapabilities of at most 64 KiB");
     x->capabilities = capabilities;
     return true;
 }
@@ -266,8 +270,19 @@ static bool check_version(struct mcp_exchange *x)
         return true;
     request_error_status(
         x, 400, RPC_UNSUPPORTED_VERSION, "this protocol version is not supported",
-        json_pack("{s:o, s:s}", "supported", offer_versions(x), "requested", asked));
+        rpc_pack("{s:o, s:o}", "supported", offer_versions(x), "requested", rpc_text(asked)));
     return false;
+}
+
+static bool fail_initialize(struct mcp_exchange *x)
+{
+    autojson json_t *versions = offer_versions(x);
+    autofree char   *list = json_dumps(versions, JSON_COMPACT);
+    autofree char *why = str_format("%s has no initialize; without _meta it begins an older one of "
+                                    "%s",
+                                    x->revision->date, list);
+
+    return fail(x, 404, RPC_METHOD_NOT_FOUND, why);
 }
 
 static bool find_method(struct mcp_exchange *x)
@@ -280,14 +295,10 @@ static bool find_method(struct mcp_exchange *x)
             x->method = m;
             return true;
         }
-    if (era == MCP_LEGACY)
-        return fail(x, 200, RPC_METHOD_NOT_FOUND, "there is no such method here");
-    return fail(
-        x, 404, RPC_METHOD_NOT_FOUND,
-        strcmp(x->rpc.method, "initialize") == 0
-            ? "2026-07-28 has no initialize; without _meta it begins 2025-11-25, 2025-06-18, "
-              "2025-03-26 or (on stdio) 2024-11-05"
-            : "there is no such method here");
+    if (era == MCP_MODERN && strcmp(x->rpc.method, "initialize") == 0)
+        return fail_initialize(x);
+    return fail(x, era == MCP_MODERN ? 404 : 200, RPC_METHOD_NOT_FOUND,
+                "there is no such method here");
 }
 
 static bool check_headers(struct mcp_exchange *x)
@@ -369,11 +380,12 @@ static struct mcp_exchange *open_exchange(const struct mcp_origin *from, json_t 
         .server = from->server,
         .session = modern ? NULL : from->session,
         .revision = modern ? mcp_revision_modern() : session_revision(from->session),
-        .principal = strdup(from->principal ? from->principal : ""),
+        .principal = str_dup(from->principal ? from->principal : ""),
         .message = json_incref(message),
         .rpc = *rpc,
         .progress_token = json_is_string(token) || json_is_integer(token) ? token : NULL,
         .progress = -1,
+        .on_http = from->on_http,
         .ops = ops,
         .owner = owner,
     };

@@ -19,15 +19,17 @@ struct mcp_exchange_ops {
     void (*send)(void *owner, json_t *message); /* borrowed; must not abandon the exchange */
     void (*finish)(void *owner, int status, json_t *message); /* borrowed, or NULL; the last call */
     void (*drop_connection)(void *owner);                     /* HTTP legacy only; may be NULL */
-    const char *(*header)(void *owner, const char *name); /* NULL ops member: no headers (stdio) */
+    /* The value without blanks around it, or NULL. NULL ops member: no headers (stdio, batches). */
+    const char *(*header)(void *owner, const char *name);
 };
 
 struct mcp_exchange;
 
 struct mcp_origin {
     struct mcp_server  *server;
-    struct mcp_session *session;   /* legacy, or NULL: modern, or an initialize to come */
+    struct mcp_session *session;   /* what stdio always has, or Mcp-Session-Id names, or NULL */
     const char         *principal; /* of the token, "" */
+    bool                on_http;   /* also in a batch, which has no headers */
 };
 
 /* NULL when it finished at once. */
@@ -49,7 +51,6 @@ struct mcp_session *mcp_session_new(struct mcp_server *s, const char *principal,
 void                mcp_session_free(struct mcp_session *s); /* cancels its requests */
 bool                mcp_session_is_initialized(const struct mcp_session *s);
 const char         *mcp_session_version(const struct mcp_session *s);
-const char         *mcp_session_principal(const struct mcp_session *s);
 
 /* Whether a message is of the modern era: its _meta names a version, or the version header is no
  * legacy date. */

@@ -13,7 +13,6 @@
 #include "mcp/headers.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base64.h"
@@ -33,18 +32,6 @@ const char *headers_version(struct mcp_exchange *x)
     return get(x, "MCP-Protocol-Version");
 }
 
-/* A copy without blanks around it. The caller frees. */
-static char *trimmed(const char *value)
-{
-    size_t size;
-
-    value += strspn(value, " \t");
-    size = strlen(value);
-    while (size > 0 && strchr(" \t", value[size - 1]))
-        size--;
-    return strndup(value, size);
-}
-
 /* What RFC 9110 lets a client send, as far as it is ASCII. */
 static bool is_plain(const char *text)
 {
@@ -56,20 +43,19 @@ static bool is_plain(const char *text)
 
 /* What a header value stands for; NULL: a letter that no header has, or a sentinel with bad base64
  * in it. The caller frees. */
-static char *decoded(const char *value)
+static char *decoded(const char *text)
 {
     static const char begin[] = "=?base64?", end[] = "?=";
-    autofree char    *text = trimmed(value);
     size_t            length = strlen(text), edges = strlen(begin) + strlen(end), size;
 
     if (!is_plain(text))
         return NULL;
     if (length < edges || !str_starts(text, begin) || strcmp(text + length - strlen(end), end) != 0)
-        return strdup(text);
+        return str_dup(text);
     autofree uint8_t *data = base64_decode(text + strlen(begin), length - edges, &size);
     if (!data || memchr(data, '\0', size))
         return NULL;
-    return strndup((char *)data, size);
+    return str_ndup((char *)data, size);
 }
 
 /* By value. Where one is real, only up to where reals still tell whole numbers apart. */
@@ -116,8 +102,7 @@ int headers_check_method(struct mcp_exchange *x, struct err *e)
     if (!value)
         return err_set(e, ERR_INVALID, "the header Mcp-Method is missing");
     /* Literally: only names and parameters may come as base64. */
-    autofree char *text = trimmed(value);
-    if (strcmp(text, x->rpc.method) != 0)
+    if (strcmp(value, x->rpc.method) != 0)
         return err_set(e, ERR_INVALID, "the header Mcp-Method differs from the body");
     return 0;
 }
@@ -171,8 +156,7 @@ static bool mentions_headers(const struct mcp_tool *t)
 
 static int check_tool(struct mcp_exchange *x, struct err *e)
 {
-    const char            *name = request_param_string(x, "name");
-    const struct mcp_tool *t = name ? offer_tool(x->server, name, MCP_MODERN) : NULL;
+    const struct mcp_tool *t = offer_tool(x, request_param_string(x, "name"));
 
     if (!t || !mentions_headers(t))
         return 0;

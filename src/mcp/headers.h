@@ -1,6 +1,6 @@
 /* headers - the modern era repeats parts of a request in HTTP headers, for gateways; they must say
- * what the body says. Texts compare case-sensitively, blanks around them aside, numbers by value;
- * =?base64?…?= is decoded. */
+ * what the body says. Texts compare case-sensitively, numbers by value; =?base64?…?= is decoded.
+ * That blanks around a value do not count is the transport's care. */
 #pragma once
 
 #include "base/err.h"

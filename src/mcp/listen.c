@@ -26,7 +26,7 @@ static const char *const kind_names[LISTEN_KINDS] = {
 static void send_on(struct listener *l, const char *method, json_t *params_take)
 {
     json_object_set_new(params_take, "_meta",
-                        json_pack("{s:O}", MCP_NS "subscriptionId", l->x->rpc.id));
+                        rpc_pack("{s:O}", MCP_NS "subscriptionId", l->x->rpc.id));
     request_send(l->x, rpc_notification(method, params_take));
 }
 
@@ -108,7 +108,7 @@ void listen_start(struct mcp_exchange *x)
     x->cancel = forget;
     x->cancel_data = l;
     send_on(l, "notifications/subscriptions/acknowledged",
-            json_pack("{s:o}", "notifications", accepted_subset(l, asked)));
+            rpc_pack("{s:o}", "notifications", accepted_subset(l, asked)));
 }
 
 static bool is_for(const struct listener *l, const char *principal)
@@ -132,7 +132,7 @@ void listen_tell_updated(struct mcp_server *s, const char *principal, const char
 
     LIST_FOREACH (l, &s->listeners, entry)
         if (strings_have(l->uris, uri) && is_for(l, principal))
-            send_on(l, "notifications/resources/updated", json_pack("{s:s}", "uri", uri));
+            send_on(l, "notifications/resources/updated", rpc_pack("{s:o}", "uri", rpc_text(uri)));
 }
 
 void listen_tell_task(struct mcp_server *s, const char *principal, const char *task_id,
@@ -149,15 +149,15 @@ void listen_tell_task(struct mcp_server *s, const char *principal, const char *t
 /* On stdio, where nothing closes, the protocol wants it said twice. */
 static void end_one(struct mcp_exchange *x)
 {
-    json_t *meta = json_pack("{s:O}", MCP_NS "subscriptionId", x->rpc.id);
+    json_t *meta = rpc_pack("{s:O}", MCP_NS "subscriptionId", x->rpc.id);
 
     forget(x->cancel_data);
     x->cancel = NULL;
     if (request_is_on_stdio(x))
         request_send(x, rpc_notification("notifications/cancelled",
-                                         json_pack("{s:O, s:s}", "requestId", x->rpc.id, "reason",
-                                                   "the server is about to stop")));
-    request_respond(x, json_pack("{s:o}", "_meta", meta));
+                                         rpc_pack("{s:O, s:s}", "requestId", x->rpc.id, "reason",
+                                                  "the server is about to stop")));
+    request_respond(x, rpc_pack("{s:o}", "_meta", meta));
 }
 
 void listen_end_all(struct mcp_server *s)

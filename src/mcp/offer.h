@@ -4,7 +4,6 @@
 #include <event2/event.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "mcp/request.h"
 #include "mcp/revision.h"
@@ -39,15 +38,24 @@ bool offer_has_prompts(const struct mcp_server *s);
 bool offer_has_completions(const struct mcp_server *s);
 bool offer_has_tasks(const struct mcp_server *s);
 
-const struct mcp_tool   *offer_tool(const struct mcp_server *s, const char *name, enum mcp_era era);
-const struct mcp_prompt *offer_prompt(const struct mcp_server *s, const char *name,
-                                      enum mcp_era era);
+/* By name; NULL: there is none, or not in this revision's era, or no name. */
+const struct mcp_tool   *offer_tool(const struct mcp_exchange *x, const char *name);
+const struct mcp_prompt *offer_prompt(const struct mcp_exchange *x, const char *name);
 
-json_t *offer_schema(const struct mcp_tool *t); /* of its arguments */
+json_t *offer_schema(const struct mcp_tool *t);        /* of its arguments */
+json_t *offer_output_schema(const struct mcp_tool *t); /* or NULL */
 json_t *offer_about(const struct mcp_server *s, const struct mcp_revision *revision);
 json_t *offer_capabilities(const struct mcp_server *s, const struct mcp_revision *revision);
 
 json_t *offer_versions(const struct mcp_exchange *x); /* spoken where it came from */
+
+/* What a table says of eras, and of icons to clients that know them. */
+bool offer_is_in(enum mcp_era eras, const struct mcp_revision *revision);
+void offer_add_icons(json_t *row, const char *icons, const struct mcp_revision *revision);
+
+/* A cursor is the index of the next row; or, past the rows, this and a cursor of who makes the
+ * rest. */
+#define REST_MARK ':'
 
 /* Answers with one page of a table: the rows from the cursor on that `describe` does not answer
  * with NULL. `rest`: makes the pages after the last, or NULL. */

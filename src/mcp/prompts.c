@@ -1,8 +1,6 @@
 /* prompts/list, prompts/get, and completion/complete for prompts and resource templates. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
 #include "mcp/call_private.h"
 #include "mcp/offer.h"
 #include "mcp/request.h"
@@ -12,19 +10,18 @@ static json_t *describe(const void *row, const struct mcp_revision *revision)
     const struct mcp_prompt *p = row;
     json_t                  *prompt, *arguments;
 
-    if (p->eras && !(p->eras & mcp_revision_era(revision)))
+    if (!offer_is_in(p->eras, revision))
         return NULL;
-    prompt = json_pack("{s:s, s:s*, s:s*}", "name", p->name, "title",
-                       revision->has_titles ? p->title : NULL, "description", p->description);
-    if (p->icons && revision->has_icons)
-        json_object_set_new(prompt, "icons", json_loads(p->icons, 0, NULL));
+    prompt = rpc_pack("{s:s, s:s*, s:s*}", "name", p->name, "title",
+                      revision->has_titles ? p->title : NULL, "description", p->description);
+    offer_add_icons(prompt, p->icons, revision);
     if (!p->arguments)
         return prompt;
     arguments = json_array();
     for (const struct mcp_prompt_argument *a = p->arguments; a->name; a++)
         json_array_append_new(arguments,
-                              json_pack("{s:s, s:s*, s:b}", "name", a->name, "description",
-                                        a->description, "required", a->required));
+                              rpc_pack("{s:s, s:s*, s:b}", "name", a->name, "description",
+                                       a->description, "required", a->required));
     json_object_set_new(prompt, "arguments", arguments);
     return prompt;
 }
@@ -52,12 +49,10 @@ static int check_arguments(const struct mcp_prompt *p, const json_t *arguments, 
 
 void prompts_get(struct mcp_exchange *x)
 {
-    const char              *name = request_param_string(x, "name");
+    const struct mcp_prompt *p = offer_prompt(x, request_param_string(x, "name"));
     const json_t            *arguments = request_param(x, "arguments");
-    const struct mcp_prompt *p =
-        name ? offer_prompt(x->server, name, mcp_revision_era(x->revision)) : NULL;
-    struct err       e = {0};
-    struct mcp_call *c;
+    struct err               e = {0};
+    struct mcp_call         *c;
 
     if (!p)
         err_set(&e, ERR_INVALID, "there is no such prompt");
@@ -81,7 +76,7 @@ static bool find_completer(const struct mcp_exchange *x, const json_t *ref,
                *uri = rpc_string(ref, "uri");
 
     if (type && name && strcmp(type, "ref/prompt") == 0) {
-        const struct mcp_prompt *p = offer_prompt(x->server, name, mcp_revision_era(x->revision));
+        const struct mcp_prompt *p = offer_prompt(x, name);
         *ret = p ? p->complete : NULL;
         return p != NULL;
     }

@@ -28,8 +28,9 @@ struct mcp_exchange {
     const json_t                  *capabilities;   /* the client's; an object */
     const json_t                  *progress_token; /* or NULL */
     double                         progress;       /* the last one sent */
-    int                            log_level;      /* index into mcp_log_levels; -1: no logs */
-    int64_t                        ttl_ms;         /* of a cacheable result */
+    bool                           on_http;
+    int                            log_level; /* index into mcp_log_levels; -1: no logs */
+    int64_t                        ttl_ms;    /* of a cacheable result */
     bool                           cache_for_all;
     const struct mcp_exchange_ops *ops;
     void                          *owner;

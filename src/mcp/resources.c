@@ -1,7 +1,5 @@
 /* resources/list, resources/templates/list, resources/read. */
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/str.h"
 #include "mcp/call_private.h"
 #include "mcp/offer.h"
 #include "mcp/request.h"
@@ -10,12 +8,11 @@
 static json_t *describe(const struct mcp_resource *r, const char *uri_member,
                         const struct mcp_revision *revision)
 {
-    json_t *row = json_pack("{s:s, s:s, s:s*, s:s*, s:s*}", uri_member, r->uri, "name", r->name,
-                            "title", revision->has_titles ? r->title : NULL, "description",
-                            r->description, "mimeType", r->mime_type);
+    json_t *row = rpc_pack("{s:s, s:s, s:s*, s:s*, s:s*}", uri_member, r->uri, "name", r->name,
+                           "title", revision->has_titles ? r->title : NULL, "description",
+                           r->description, "mimeType", r->mime_type);
 
-    if (r->icons && revision->has_icons)
-        json_object_set_new(row, "icons", json_loads(r->icons, 0, NULL));
+    offer_add_icons(row, r->icons, revision);
     return row;
 }
 
@@ -43,13 +40,6 @@ void resources_templates_list(struct mcp_exchange *x)
     offer_list(x, &x->server->resources, "resourceTemplates", describe_template, NULL);
 }
 
-void mcp_call_not_found(struct mcp_call *c)
-{
-    json_t *data = json_pack("{s:s}", "uri", c->uri);
-
-    mcp_call_error(c, c->revision->not_found, "there is no such resource", data);
-}
-
 static const struct mcp_resource *find(const struct mcp_server *s, const char *uri,
                                        json_t **ret_variables)
 {
@@ -73,13 +63,8 @@ void resources_read(struct mcp_exchange *x)
         request_error(x, RPC_INVALID_PARAMS, "uri is missing", NULL);
         return;
     }
-    if (!r) {
-        request_error(x, x->revision->not_found, "there is no such resource",
-                      json_pack("{s:s}", "uri", uri));
-        return;
-    }
-    c = call_new(x, CALL_READ, r->read);
-    c->uri = strdup(uri);
+    c = call_new(x, CALL_READ, r ? r->read : mcp_call_not_found);
+    c->uri = str_dup(uri);
     c->variables = variables;
     call_start(c);
 }

@@ -142,6 +142,19 @@ static int parse_response(const json_t *message, struct rpc *ret, struct err *e)
     return 0;
 }
 
+size_t rpc_count_requests(const json_t *message)
+{
+    const json_t *one;
+    size_t        i, n = 0;
+
+    if (!json_is_array(message))
+        return rpc_string(message, "method") && json_object_get(message, "id");
+    json_array_foreach (message, i, one) {
+        n += !json_is_array(one) && rpc_count_requests(one);
+    }
+    return n;
+}
+
 int rpc_parse(const json_t *message, struct rpc *ret, struct err *e)
 {
     const char *version = rpc_string(message, "jsonrpc");

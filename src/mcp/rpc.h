@@ -37,6 +37,9 @@ struct rpc { /* all borrowed from the message */
  * neither, and *ret_refusal is the answer (a new reference; on HTTP with status 400). */
 json_t *rpc_read(const char *text, size_t size, json_t **ret_refusal);
 
+/* How many answers a message asks for: of one that rpc_read gave, so perhaps of an array. */
+size_t rpc_count_requests(const json_t *message);
+
 int rpc_parse(const json_t *message, struct rpc *ret, struct err *e);
 
 json_t *rpc_result(const json_t *id, json_t *result_take);

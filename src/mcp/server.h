@@ -20,6 +20,8 @@ struct mcp_about {
     const char *instructions; /* or NULL */
     const char *icons;        /* JSON array, or NULL */
     int64_t     list_ttl_ms;  /* how long clients may keep what is registered at start */
+    int64_t     task_ttl_ms;  /* how long a task is known; 0: an hour */
+    int64_t     answer_ms;    /* how long a person may think (legacy); 0: ten minutes */
 };
 
 enum mcp_task_mode { MCP_TASK_NEVER, MCP_TASK_OPTIONAL, MCP_TASK_REQUIRED };
@@ -34,7 +36,6 @@ struct mcp_tool {
         bool read_only, destructive, idempotent, open_world;
     } hints;
     enum mcp_era       eras; /* 0 is MCP_BOTH */
-    bool               unlisted;
     enum mcp_task_mode task;
     const char        *needs; /* a client capability ("sampling") without which it cannot run */
     /* Called for the call and again after each answer to something it asked (see call.h). Must end
@@ -74,7 +75,7 @@ void mcp_server_add_resources(struct mcp_server *s, const struct mcp_resource *r
 void mcp_server_add_prompts(struct mcp_server *s, const struct mcp_prompt *rows);
 /* Resources that come and go, or differ by principal: `list` is called for the pages after those
  * that are registered. A registered template reads them. */
-void mcp_server_list_resources(struct mcp_server *s, void (*list)(struct mcp_call *c));
+void mcp_server_set_resource_lister(struct mcp_server *s, void (*list)(struct mcp_call *c));
 
 /* Ends the open listen streams properly; what else runs is left alone. */
 void mcp_server_stop(struct mcp_server *s);

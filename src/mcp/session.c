@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
+#include "mcp/capability.h"
 #include "mcp/offer.h"
 #include "mcp/request.h"
 
-enum { SUBSCRIPTIONS_MAX = 1000, SUBSCRIPTION_BYTES_MAX = 262144, CAPABILITIES_MAX = 65536 };
+enum { SUBSCRIPTIONS_MAX = 1000, SUBSCRIPTION_BYTES_MAX = 262144 };
 
 struct ask {
     struct ask          *next;
@@ -51,7 +53,7 @@ struct mcp_session *mcp_session_new(struct mcp_server *server, const char *princ
         abort();
     *s = (struct mcp_session){.server = server,
                               .revision = mcp_revision_newest_legacy(),
-                              .principal = strdup(principal),
+                              .principal = str_dup(principal),
                               .capabilities = json_object(),
                               .subscriptions = json_object(),
                               .log_level = mcp_log_level("info"),
@@ -86,11 +88,6 @@ bool mcp_session_is_initialized(const struct mcp_session *s)
 const char *mcp_session_version(const struct mcp_session *s)
 {
     return s->revision->date;
-}
-
-const char *mcp_session_principal(const struct mcp_session *s)
-{
-    return s->principal;
 }
 
 const struct mcp_revision *session_revision(const struct mcp_session *s)
@@ -136,8 +133,7 @@ void session_initialize(struct mcp_exchange *x)
     const json_t       *capabilities = request_param(x, "capabilities");
     json_t             *result;
 
-    if (s->initialized || !asked || !json_is_object(capabilities) ||
-        json_dumpb(capabilities, NULL, 0, JSON_COMPACT) > CAPABILITIES_MAX) {
+    if (s->initialized || !asked || !capabilities_are_proper(capabilities)) {
         request_error(x, RPC_INVALID_PARAMS,
                       s->initialized
                           ? "already initialized"
@@ -150,9 +146,9 @@ void session_initialize(struct mcp_exchange *x)
     json_decref(s->capabilities);
     s->capabilities = json_deep_copy(capabilities);
     s->initialized = true;
-    result = json_pack("{s:s, s:o, s:o}", "protocolVersion", s->revision->date, "capabilities",
-                       offer_capabilities(s->server, s->revision), "serverInfo",
-                       offer_about(s->server, s->revision));
+    result = rpc_pack("{s:s, s:o, s:o}", "protocolVersion", s->revision->date, "capabilities",
+                      offer_capabilities(s->server, s->revision), "serverInfo",
+                      offer_about(s->server, s->revision));
     if (s->server->about->instructions)
         json_object_set_new(result, "instructions", json_string(s->server->about->instructions));
     request_respond(x, result);
@@ -216,7 +212,7 @@ void session_ask(struct mcp_session *s, struct mcp_exchange *x, const char *key,
 
     if (!a)
         abort();
-    *a = (struct ask){s->asks, ++s->last_ask, x, strdup(key), answered, owner};
+    *a = (struct ask){s->asks, ++s->last_ask, x, str_dup(key), answered, owner};
     s->asks = a;
     snprintf(id, sizeof id, "srv-%u", a->number);
     request_send(x, rpc_request(id, method, params_take));
@@ -281,5 +277,5 @@ void sessions_send_updated(struct mcp_server *server, const char *principal, con
     LIST_FOREACH (s, &server->sessions, entry)
         if (is_for(s, principal) && json_object_get(s->subscriptions, uri))
             send_to(s, rpc_notification("notifications/resources/updated",
-                                        json_pack("{s:s}", "uri", uri)));
+                                        rpc_pack("{s:o}", "uri", rpc_text(uri))));
 }

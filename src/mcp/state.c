@@ -113,6 +113,12 @@ static json_t *check_payload(struct states *s, const unsigned char *payload, siz
     return json_incref(json_object_get(j, "c"));
 }
 
+static json_t *refuse(struct err *e)
+{
+    err_set(e, ERR_INVALID, "requestState is not one of ours");
+    return NULL;
+}
+
 json_t *states_open(struct states *s, const char *subject, const char *text, struct err *e)
 {
     const char             *dot = strchr(text, '.');
@@ -121,11 +127,10 @@ json_t *states_open(struct states *s, const char *subject, const char *text, str
     autofree unsigned char *payload = dot ? base64_decode(text, (size_t)(dot - text), &size) : NULL;
     autofree unsigned char *mac = dot ? base64_decode(dot + 1, strlen(dot + 1), &mac_size) : NULL;
 
-    err_set(e, ERR_INVALID, "requestState is not one of ours");
     if (!payload || !mac || mac_size != MAC_SIZE)
-        return NULL;
+        return refuse(e);
     mac_of(s, subject, payload, size, expected);
     if (CRYPTO_memcmp(mac, expected, MAC_SIZE) != 0)
-        return NULL;
+        return refuse(e);
     return check_payload(s, payload, size, e);
 }

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/random.h"
+#include "base/str.h"
 #include "loop/deadline.h"
 #include "mcp/call_private.h"
 #include "mcp/listen.h"
@@ -15,10 +16,10 @@
 enum {
     TASKS_MAX = 10000,
     OWNER_TASKS_MAX = 1000,
-    BYTES_MAX = 256 << 20, /* of results */
+    BYTES_MAX = 256 << 20,
     OWNER_BYTES_MAX = 64 << 20,
     BUCKETS = 1024,
-    TTL_MS = 3600 * 1000,
+    TTL_MS = 60 * 60 * 1000,
     POLL_MS = 500
 };
 
@@ -41,7 +42,7 @@ struct task {
     struct tasks    *tasks;
     struct owner    *owner;
     char             id[33];
-    size_t           bytes; /* of its result */
+    size_t           bytes; /* of what it keeps */
     enum task_status status;
     char             created[32], updated[32];
     struct mcp_call *call; /* NULL once it is over */
@@ -70,13 +71,20 @@ static void stamp(char ret[32])
     snprintf(ret, 32, "%.19s.%03dZ", seconds, (int)(now.tv_nsec / 1000000));
 }
 
+static int64_t ttl_ms(const struct tasks *all)
+{
+    int64_t ms = all->server->about->task_ttl_ms;
+
+    return ms ? ms : TTL_MS;
+}
+
 /* ---- what is told of a task ---- */
 
 static json_t *describe(const struct task *t)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i}", "taskId", t->id, "status",
-                     status_names[t->status], "createdAt", t->created, "lastUpdatedAt", t->updated,
-                     "ttlMs", TTL_MS, "pollIntervalMs", POLL_MS);
+    return rpc_pack("{s:s, s:s, s:s, s:s, s:I, s:i}", "taskId", t->id, "status",
+                    status_names[t->status], "createdAt", t->created, "lastUpdatedAt", t->updated,
+                    "ttlMs", (json_int_t)ttl_ms(t->tasks), "pollIntervalMs", POLL_MS);
 }
 
 json_t *tasks_describe_created(const struct task *t)
@@ -122,7 +130,7 @@ static struct owner *owner_of(struct tasks *all, const char *principal)
     o = calloc(1, sizeof *o);
     if (!o)
         abort();
-    o->principal = strdup(principal);
+    o->principal = str_dup(principal);
     LIST_INSERT_HEAD(&all->owners, o, entry);
     return o;
 }
@@ -136,22 +144,49 @@ static void owner_forget_if_idle(struct owner *o)
     free(o);
 }
 
-/* Ids are random: some of their digits are as good as a hash. */
 static struct bucket *bucket_of(struct tasks *all, const char *id)
 {
-    unsigned digits = 0;
+    return &all->buckets[random_id_bucket(id, BUCKETS)];
+}
 
-    sscanf(id, "%8x", &digits);
-    return &all->buckets[digits % BUCKETS];
+static size_t size_of(const json_t *value)
+{
+    return json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+}
+
+/* Room for what a task is about to keep; false: there is none. */
+static bool reserve(struct task *t, size_t bytes)
+{
+    if (t->tasks->bytes + bytes > BYTES_MAX || t->owner->bytes + bytes > OWNER_BYTES_MAX)
+        return false;
+    t->bytes += bytes;
+    t->tasks->bytes += bytes;
+    t->owner->bytes += bytes;
+    return true;
+}
+
+static void give_back(struct task *t)
+{
+    t->tasks->bytes -= t->bytes;
+    t->owner->bytes -= t->bytes;
+    t->bytes = 0;
+}
+
+/* What its call kept goes with the call. */
+static void forget_call(struct task *t)
+{
+    json_decref(t->asks);
+    t->asks = NULL;
+    json_object_clear(t->got);
+    give_back(t);
 }
 
 static void task_free(struct task *t)
 {
     LIST_REMOVE(t, entry);
+    give_back(t);
     t->tasks->n--;
-    t->tasks->bytes -= t->bytes;
     t->owner->tasks--;
-    t->owner->bytes -= t->bytes;
     owner_forget_if_idle(t->owner);
     if (t->call)
         call_cancel(t->call);
@@ -203,38 +238,48 @@ struct task *tasks_create(struct tasks *all, struct mcp_call *c)
     stamp(t->created);
     stamp(t->updated);
     deadline_init(&t->deadline, all->server->base, on_expired, t);
-    deadline_set(&t->deadline, TTL_MS);
+    deadline_set(&t->deadline, ttl_ms(all));
     LIST_INSERT_HEAD(bucket_of(all, t->id), t, entry);
     all->n++;
     owner->tasks++;
+    if (!reserve(t, size_of(c->arguments) + size_of(c->capabilities) + size_of(c->answers))) {
+        t->call = NULL; /* it goes on without */
+        task_free(t);
+        return NULL;
+    }
     return t;
 }
 
 void tasks_complete(struct task *t, json_t *result_take)
 {
-    size_t bytes = json_dumpb(result_take, NULL, 0, JSON_COMPACT);
-
-    if (t->tasks->bytes + bytes > BYTES_MAX || t->owner->bytes + bytes > OWNER_BYTES_MAX) {
+    forget_call(t);
+    if (!reserve(t, size_of(result_take))) {
         json_decref(result_take);
         tasks_fail(t, RPC_INTERNAL_ERROR, "there is no room to keep the result", NULL);
         return;
     }
-    t->bytes = bytes;
-    t->tasks->bytes += bytes;
-    t->owner->bytes += bytes;
     t->result = result_take;
     set_status(t, TASK_COMPLETED);
 }
 
 void tasks_fail(struct task *t, int code, const char *message, json_t *data_take)
 {
-    t->error = json_pack("{s:i, s:o, s:o*}", "code", code, "message", rpc_text(message), "data",
-                         data_take);
+    forget_call(t);
+    if (data_take && !reserve(t, size_of(data_take))) {
+        json_decref(data_take);
+        data_take = NULL;
+    }
+    t->error =
+        rpc_pack("{s:i, s:o, s:o*}", "code", code, "message", rpc_text(message), "data", data_take);
     set_status(t, TASK_FAILED);
 }
 
 void tasks_wait(struct task *t, const json_t *asks)
 {
+    if (!reserve(t, size_of(asks))) {
+        call_give_up(t->call, "there is no room to keep the questions");
+        return;
+    }
     json_decref(t->asks);
     t->asks = json_deep_copy(asks);
     set_status(t, TASK_INPUT_REQUIRED);
@@ -283,23 +328,31 @@ void tasks_get(struct mcp_exchange *x)
         request_respond(x, describe_whole(t));
 }
 
-/* Answers to questions that are open; when the last one has come, the call goes on. */
-static void take_answers(struct task *t, const json_t *answers)
+/* Answers to questions that are open; when the last one has come, the call goes on. -1: there is no
+ * room for them. */
+static int take_answers(struct task *t, const json_t *answers)
 {
-    const char *key;
-    json_t     *answer;
+    autojson json_t *expected = json_object();
+    const char      *key;
+    json_t          *answer;
 
     json_object_foreach ((json_t *)answers, key, answer)
-        if (json_object_del(t->asks, key) == 0)
-            json_object_set(t->got, key, answer);
+        if (json_object_get(t->asks, key))
+            json_object_set(expected, key, answer);
+    if (!reserve(t, size_of(expected)))
+        return -1;
+    json_object_foreach (expected, key, answer) {
+        json_object_del(t->asks, key);
+        json_object_set(t->got, key, answer);
+    }
     if (json_object_size(t->asks) > 0) {
         stamp(t->updated);
-        return;
+        return 0;
     }
-    json_object_clear(t->call->asks);
     call_take_answers(t->call, t->got);
     json_object_clear(t->got);
     set_status(t, TASK_WORKING);
+    return 0;
 }
 
 void tasks_update(struct mcp_exchange *x)
@@ -314,8 +367,10 @@ void tasks_update(struct mcp_exchange *x)
         request_error(x, RPC_INVALID_PARAMS, e.msg, NULL);
         return;
     }
-    if (t->status == TASK_INPUT_REQUIRED)
-        take_answers(t, answers);
+    if (t->status == TASK_INPUT_REQUIRED && take_answers(t, answers) < 0) {
+        request_error(x, RPC_INVALID_PARAMS, "there is no room to keep the answers", NULL);
+        return;
+    }
     request_respond(x, json_object());
 }
 
@@ -327,6 +382,7 @@ void tasks_cancel(struct mcp_exchange *x)
         return;
     if (t->status < TASK_COMPLETED) {
         call_cancel(t->call);
+        forget_call(t);
         set_status(t, TASK_CANCELLED);
     }
     request_respond(x, json_object());

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/str.h"
 
 enum { PARTS_MAX = 2 * TEMPLATE_VARIABLES_MAX + 1 };
 
@@ -57,22 +58,14 @@ static int cut(const char *pattern, struct part ret[PARTS_MAX])
 
 /* ---- matching ---- */
 
-static int digit(char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char       *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c) : NULL;
-
-    return at ? (int)(at - digits) : -1;
-}
-
 /* The byte that stands at `at`, escaped or not; -1: a bad escape. */
 static int byte_at(const char *at)
 {
     if (*at != '%')
         return (uint8_t)*at;
-    if (digit(at[1]) < 0 || digit(at[2]) < 0)
+    if (str_hex_digit(at[1]) < 0 || str_hex_digit(at[2]) < 0)
         return -1;
-    return digit(at[1]) << 4 | digit(at[2]);
+    return str_hex_digit(at[1]) << 4 | str_hex_digit(at[2]);
 }
 
 /* The size of the next character of a value; 0: none that it may have. */
@@ -212,5 +205,5 @@ char *template_expand(const char *pattern, const json_t *values)
     }
     const char      *text = buf_text(&uri);
     autojson json_t *back = text ? template_match(pattern, text) : NULL;
-    return back && json_equal(back, values) ? strdup(text) : NULL;
+    return back && json_equal(back, values) ? str_dup(text) : NULL;
 }

@@ -1,37 +1,28 @@
 /* tools/list and tools/call. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "mcp/call_private.h"
 #include "mcp/offer.h"
 #include "mcp/request.h"
-
-json_t *offer_schema(const struct mcp_tool *t)
-{
-    return t->fields ? fields_schema(t->fields) : json_loads(t->input_schema, 0, NULL);
-}
 
 static json_t *describe(const void *row, const struct mcp_revision *revision)
 {
     const struct mcp_tool *t = row;
     json_t                *tool;
 
-    if (t->unlisted || (t->eras && !(t->eras & mcp_revision_era(revision))))
+    if (!offer_is_in(t->eras, revision))
         return NULL;
-    tool = json_pack("{s:s, s:s, s:o}", "name", t->name, "description", t->description,
-                     "inputSchema", offer_schema(t));
+    tool = rpc_pack("{s:s, s:s, s:o}", "name", t->name, "description", t->description,
+                    "inputSchema", offer_schema(t));
     if (revision->has_annotations)
         json_object_set_new(tool, "annotations",
-                            json_pack("{s:s*, s:b, s:b, s:b, s:b}", "title", t->title,
-                                      "readOnlyHint", t->hints.read_only, "destructiveHint",
-                                      t->hints.destructive, "idempotentHint", t->hints.idempotent,
-                                      "openWorldHint", t->hints.open_world));
+                            rpc_pack("{s:s*, s:b, s:b, s:b, s:b}", "title", t->title,
+                                     "readOnlyHint", t->hints.read_only, "destructiveHint",
+                                     t->hints.destructive, "idempotentHint", t->hints.idempotent,
+                                     "openWorldHint", t->hints.open_world));
     if (t->title && revision->has_titles)
         json_object_set_new(tool, "title", json_string(t->title));
     if (t->output_schema && revision->has_structured)
-        json_object_set_new(tool, "outputSchema", json_loads(t->output_schema, 0, NULL));
-    if (t->icons && revision->has_icons)
-        json_object_set_new(tool, "icons", json_loads(t->icons, 0, NULL));
+        json_object_set_new(tool, "outputSchema", offer_output_schema(t));
+    offer_add_icons(tool, t->icons, revision);
     return tool;
 }
 
@@ -51,13 +42,11 @@ static const char *missing_capability(const struct mcp_exchange *x, const struct
 
 void tools_call(struct mcp_exchange *x)
 {
-    const char            *name = request_param_string(x, "name");
+    const struct mcp_tool *t = offer_tool(x, request_param_string(x, "name"));
     json_t                *arguments = (json_t *)request_param(x, "arguments");
-    const struct mcp_tool *t =
-        name ? offer_tool(x->server, name, mcp_revision_era(x->revision)) : NULL;
-    const char      *missing = t ? missing_capability(x, t) : NULL;
-    struct mcp_call *c;
-    struct err       e = {0};
+    const char            *missing = t ? missing_capability(x, t) : NULL;
+    struct mcp_call       *c;
+    struct err             e = {0};
 
     if (!t || (arguments && !json_is_object(arguments))) {
         request_error(x, RPC_INVALID_PARAMS,
@@ -70,6 +59,7 @@ void tools_call(struct mcp_exchange *x)
     }
     c = call_new(x, CALL_TOOL, t->call);
     c->fields = t->fields;
+    c->may_be_task = t->task != MCP_TASK_NEVER;
     if (arguments)
         json_object_update(c->arguments, arguments);
     /* What a model can mend is a result that it sees, not an error of the protocol. */

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "loop/deadline.h"
 #include "loop/later.h"
 #include "sandbox/upload.h"
@@ -32,14 +32,6 @@ struct run {
     char                   stderr_tail[sizeof heap_words];
     struct run_result      result;
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* ---- what each state starts ---- */
 
@@ -125,7 +117,7 @@ static void on_started(void *owner)
 {
     struct run *r = owner;
 
-    r->started_ms = now_ms();
+    r->started_ms = clock_ms();
     r->started = true;
     deadline_clear(&r->deadline);
     if (r->spec->timeout_ms > 0)
@@ -163,7 +155,7 @@ static void on_exited(void *owner)
     struct run *r = owner;
 
     deadline_clear(&r->deadline);
-    r->result.wall_ms = now_ms() - r->started_ms;
+    r->result.wall_ms = clock_ms() - r->started_ms;
 }
 
 static void on_stdin_room(void *owner)

@@ -9,18 +9,10 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static int spawn(const char *path, const char *const *argv, int stdout_fd, pid_t *ret_pid)
 {
@@ -39,12 +31,12 @@ static int spawn(const char *path, const char *const *argv, int stdout_fd, pid_t
 /* 0 at the end of the output, -1 with errno (ETIMEDOUT) before it. */
 static int read_output(int fd, int timeout_ms, struct capture *ret)
 {
-    int64_t end_ms = now_ms() + timeout_ms;
+    int64_t end_ms = clock_ms() + timeout_ms;
     size_t  used = 0;
     char    dropped[512];
 
     for (;;) {
-        int64_t       left_ms = timeout_ms < 0 ? -1 : end_ms - now_ms();
+        int64_t       left_ms = timeout_ms < 0 ? -1 : end_ms - clock_ms();
         struct pollfd p = {.fd = fd, .events = POLLIN};
         size_t        room = sizeof ret->output - 1 - used;
         ssize_t       n = -1;

@@ -139,6 +139,15 @@ static int bind_inet(struct address *a, int fd, struct err *e)
     return 0;
 }
 
+void address_unlink(const struct address *a)
+{
+    struct stat st;
+
+    if (a->is_unix && lstat(a->to.local.sun_path, &st) == 0 && st.st_dev == a->dev &&
+        st.st_ino == a->ino)
+        unlink(a->to.local.sun_path);
+}
+
 int address_listen(struct address *a, struct err *e)
 {
     autofd int fd = socket(a->to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -147,20 +156,14 @@ int address_listen(struct address *a, struct err *e)
     if (fd < 0)
         return err_sys(e, "make a socket");
     TRY(a->is_unix ? bind_unix(a, fd, e) : bind_inet(a, fd, e));
-    if (listen(fd, BACKLOG) < 0)
-        return err_sys(e, "listen");
+    if (listen(fd, BACKLOG) < 0) {
+        err_sys(e, "listen");
+        address_unlink(a);
+        return -1;
+    }
     if (!a->is_unix && getsockname(fd, &a->to.any, &size) < 0)
         return err_sys(e, "ask for the port");
     return take_fd(&fd);
-}
-
-void address_unlink(const struct address *a)
-{
-    struct stat st;
-
-    if (a->is_unix && lstat(a->to.local.sun_path, &st) == 0 && st.st_dev == a->dev &&
-        st.st_ino == a->ino)
-        unlink(a->to.local.sun_path);
 }
 
 char *address_url(const struct address *a)

@@ -26,6 +26,7 @@ int address_parse(const char *text, struct address *ret, struct err *e);
 
 /* A listening socket, non-blocking; *a then tells the port that was chosen. A unix socket is made
  * with mode 0600; one that nobody serves any more is replaced. */
-int   address_listen(struct address *a, struct err *e);
-void  address_unlink(const struct address *a); /* of a unix socket; else nothing */
-char *address_url(const struct address *a);    /* "http://HOST:PORT/mcp"; the caller frees */
+int  address_listen(struct address *a, struct err *e);
+void address_unlink(const struct address *a); /* of a unix socket; else nothing */
+char *
+address_url(const struct address *a); /* "http://HOST:PORT/mcp" or "unix:PATH"; the caller frees */

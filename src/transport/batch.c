@@ -15,7 +15,7 @@ struct batch {
     void                          *owner;
 };
 
-bool batch_is_known(const struct mcp_session *session)
+static bool is_known(const struct mcp_session *session)
 {
     return session && mcp_revision_find(mcp_session_version(session))->has_batches;
 }
@@ -95,11 +95,10 @@ void batch_start(const struct mcp_origin *from, json_t *messages,
     json_t       *message;
     size_t        i;
 
-    if (!batch_is_known(from->session) || json_array_size(messages) == 0 ||
+    if (!is_known(from->session) || json_array_size(messages) == 0 ||
         json_array_size(messages) > MESSAGES_MAX) {
-        refuse(batch_is_known(from->session)
-                   ? "a batch has 1 to 256 messages"
-                   : "this revision has no batches: one message at a time",
+        refuse(is_known(from->session) ? "a batch has 1 to 256 messages"
+                                       : "this revision has no batches: one message at a time",
                ops, owner);
         return;
     }

@@ -6,10 +6,7 @@
  * the session ends it, as all its requests end then. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "mcp/exchange.h"
 
-bool batch_is_known(const struct mcp_session *session); /* to the revision it speaks; NULL: no */
 void batch_start(const struct mcp_origin *from, json_t *messages,
                  const struct mcp_exchange_ops *ops, void *owner);

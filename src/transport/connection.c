@@ -15,9 +15,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 
 enum {
@@ -40,8 +40,8 @@ struct pending {
 };
 
 struct connection {
-    struct connection  *next, **at;
-    struct connection  *next_work;
+    LIST_ENTRY(connection) entry;
+    SLIST_ENTRY(connection) work_entry;
     struct connections *all;
     int                 fd;
     enum { READ_HEAD, READ_BODY, ANSWERING, LINGERING, DEAD } state;
@@ -61,21 +61,15 @@ struct connection {
     struct http_chunks      chunks;
     size_t                  body_at, body_size;
     void                   *note;
-    int64_t                 due_ms; /* when its time is over; 0: never */
-    size_t                  lingered;
+    /* When its time is over, 0: never. One for a client that does nothing, or does not read; one
+     * for the request that is coming, which nothing but its last byte ends. */
+    int64_t due_ms, request_due_ms;
+    size_t  lingered;
     void (*gone)(void *arg);
     void *gone_arg;
 };
 
 static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
-}
 
 static size_t waiting_in(const struct connection *c)
 {
@@ -89,7 +83,13 @@ static size_t waiting_out(const struct connection *c)
 
 static void set_due(struct connection *c, int64_t ms)
 {
-    c->due_ms = now_ms() + ms;
+    c->due_ms = clock_ms() + ms;
+}
+
+/* Some of a request is there, and not all. */
+static bool is_receiving(const struct connection *c)
+{
+    return c->state == READ_BODY || (c->state == READ_HEAD && waiting_in(c) > 0);
 }
 
 /* ---- what it holds ---- */
@@ -129,8 +129,7 @@ static void forget_pending(struct connection *c)
 static void want_work(struct connection *c)
 {
     if (!c->works) {
-        c->next_work = c->all->work;
-        c->all->work = c;
+        SLIST_INSERT_HEAD(&c->all->work, c, work_entry);
     }
     c->works = true;
     later_ask(&c->all->sweep);
@@ -157,9 +156,7 @@ static void set_deaf(struct connection *c, bool deaf)
 
 static void connection_free(struct connection *c)
 {
-    *c->at = c->next;
-    if (c->next)
-        c->next->at = c->at;
+    LIST_REMOVE(c, entry);
     c->all->n--;
     event_del(&c->readable);
     event_del(&c->writable);
@@ -183,6 +180,8 @@ static void on_flushed(struct connection *c)
         set_due(c, LINGER_MS);
     } else if (c->state == ANSWERING) {
         c->due_ms = 0;
+    } else if (c->state != LINGERING) {
+        set_due(c, IDLE_MS);
     }
     c->all->ops->quiet(c->all->owner);
 }
@@ -227,7 +226,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 
 static void queue(struct connection *c, const char *data, size_t size)
 {
-    if (waiting_out(c) == 0 && c->state == ANSWERING) /* a "100 Continue" buys no time */
+    if (waiting_out(c) == 0)
         set_due(c, IDLE_MS);
     if (buf_add(&c->out, data, size) < 0) {
         die(c);
@@ -267,7 +266,18 @@ static void begin_request(struct connection *c)
     c->state = READ_HEAD;
     c->scan = (struct http_scan){0};
     c->note = NULL;
-    set_due(c, waiting_in(c) > 0 ? c->all->request_ms : IDLE_MS);
+    c->request_due_ms = waiting_in(c) > 0 ? clock_ms() + c->all->request_ms : 0;
+    if (waiting_out(c) == 0)
+        set_due(c, IDLE_MS);
+}
+
+/* What waits to be read keeps its time. */
+static void begin_answer(struct connection *c)
+{
+    c->state = ANSWERING;
+    c->request_due_ms = 0;
+    if (waiting_out(c) == 0)
+        c->due_ms = 0;
 }
 
 void connection_watch(struct connection *c, void (*gone)(void *arg), void *arg)
@@ -297,7 +307,7 @@ void connection_answered(struct connection *c)
 static void refuse(struct connection *c, int status, const char *why)
 {
     c->closes = true;
-    c->state = ANSWERING;
+    begin_answer(c);
     c->all->ops->refuse(c->all->owner, c, status, why);
     forget_pending(c);
     c->in_from = c->in.size; /* whatever else it sent */
@@ -334,43 +344,53 @@ static void keep_head(struct connection *c)
         connection_write(c, go_on, strlen(go_on));
 }
 
-/* The parts of a request. Each returns false when it has to wait for more, or has ended in an
- * answer. */
-static bool take_head(struct connection *c)
+/* The size of the head that waits, once it is there and can be read; 0: it is not, or was refused.
+ */
+static size_t read_head(struct connection *c)
 {
     struct http_head *h = &c->all->head;
     char             *text = (char *)c->in.data + c->in_from;
     size_t            size = http_head_size(&c->scan, text, waiting_in(c));
     const char       *why = NULL;
     int               status;
-    bool              has_body, closes;
 
     if (size == 0 && waiting_in(c) <= HTTP_HEAD_MAX)
-        return false;
-    if (size == 0 || size > HTTP_HEAD_MAX) {
-        refuse(c, 431, "the head of a request has at most 64 KiB");
-        return false;
-    }
-    status = http_head_parse(text, size, h, &why);
+        return 0;
+    if (size == 0 || size > HTTP_HEAD_MAX)
+        status = 431, why = "the head of a request has at most 64 KiB";
+    else
+        status = http_head_parse(text, size, h, &why);
     if (status == 0 && h->length > CONNECTION_BODY_MAX)
         status = 413, why = "a body has at most 8 MiB";
-    if (status != 0) {
-        refuse(c, status, why);
+    if (status == 0)
+        return size;
+    refuse(c, status, why);
+    return 0;
+}
+
+/* The parts of a request. Each returns false when it has to wait for more, or has ended in an
+ * answer. */
+static bool take_head(struct connection *c)
+{
+    const struct http_head *h = &c->all->head;
+    size_t                  size = read_head(c);
+    int64_t                 due_ms = c->request_due_ms;
+
+    if (size == 0)
         return false;
-    }
     c->head = h;
     c->head_size = size;
     c->in_from += size;
-    has_body = h->is_chunked || h->length > 0;
-    closes = !h->keeps_alive;
-    c->closes = closes || has_body; /* refused now, its body would be in the way */
-    c->state = ANSWERING;
+    /* refused now, its body would be in the way */
+    c->closes = !h->keeps_alive || h->is_chunked || h->length > 0;
+    begin_answer(c);
     if (!c->all->ops->head(c->all->owner, c)) {
         c->head = NULL;
         return c->state == READ_HEAD;
     }
-    c->closes = closes;
+    c->closes = !h->keeps_alive;
     c->state = READ_BODY;
+    c->request_due_ms = due_ms;
     c->chunks = (struct http_chunks){0};
     c->body_at = c->in_from;
     c->body_size = 0;
@@ -408,8 +428,7 @@ static bool take_body(struct connection *c)
         c->body_size = c->head->length;
         c->in_from += c->body_size;
     }
-    c->state = ANSWERING;
-    c->due_ms = 0;
+    begin_answer(c);
     c->all->ops->request(c->all->owner, c);
     forget_pending(c);
     return c->state == READ_HEAD;
@@ -434,8 +453,7 @@ static void tidy_input(struct connection *c)
         shrink(&c->in, &c->in_from, c->state == ANSWERING ? 0 : KEPT_ROOM);
     }
     count(c);
-    if (c->state != DEAD && c->all->input > CONNECTIONS_INPUT_MAX &&
-        (c->state == READ_HEAD || c->state == READ_BODY)) {
+    if (c->all->input > c->all->input_max && is_receiving(c)) {
         c->all->counts.heavy++;
         refuse(c, 503, "too many large requests at once: try again later");
         shrink(&c->in, &c->in_from, 0);
@@ -443,7 +461,7 @@ static void tidy_input(struct connection *c)
     }
 }
 
-static void process(struct connection *c)
+static void take_requests(struct connection *c)
 {
     bool goes_on = true;
 
@@ -466,8 +484,6 @@ static void process(struct connection *c)
 
 static void take_input(struct connection *c, size_t size)
 {
-    bool is_first = c->state == READ_HEAD && waiting_in(c) == 0;
-
     if (c->state == LINGERING) {
         c->lingered += size;
         if (c->lingered > LINGER_BYTES) /* then it has to stop, and to read its answer */
@@ -478,18 +494,27 @@ static void take_input(struct connection *c, size_t size)
         die(c); /* cannot be: each state stops reading before */
         return;
     }
-    if (is_first && waiting_out(c) == 0)
-        set_due(c, c->all->request_ms);
-    process(c);
+    if (c->state == READ_HEAD && c->request_due_ms == 0) /* empty lines before it count, too */
+        c->request_due_ms = clock_ms() + c->all->request_ms;
+    take_requests(c);
+}
+
+/* What is pipelined can wait with its client, and must not take the place of requests that come. */
+static bool can_wait(const struct connection *c)
+{
+    return c->state == ANSWERING && c->all->input > c->all->input_max / 2;
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct connection *c = arg;
-    ssize_t            n = recv(fd, c->all->read, READ_SIZE, 0);
+    bool               waits = can_wait(c); /* then only its end is news */
+    ssize_t            n = recv(fd, c->all->read, waits ? 1 : READ_SIZE, waits ? MSG_PEEK : 0);
 
     (void)what;
-    if (n > 0)
+    if (n > 0 && waits)
+        set_deaf(c, true);
+    else if (n > 0)
         take_input(c, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
         die(c);
@@ -501,13 +526,13 @@ static void sweep(void *owner)
 {
     struct connections *all = owner;
 
-    while (all->work) {
-        struct connection *c = all->work;
+    struct connection *c;
 
-        all->work = c->next_work;
+    while ((c = SLIST_FIRST(&all->work))) {
+        SLIST_REMOVE_HEAD(&all->work, work_entry);
         c->works = false;
         if (c->state != DEAD) {
-            process(c);
+            take_requests(c);
             continue;
         }
         if (c->gone)
@@ -532,6 +557,7 @@ void connections_init(struct connections *all, struct event_base *base, int64_t 
     *all = (struct connections){
         .base = base,
         .max = most_connections(),
+        .input_max = CONNECTIONS_INPUT_MAX,
         .request_ms = request_ms > 0 ? request_ms : CONNECTION_REQUEST_MS,
         .read = malloc(READ_SIZE),
         .ops = ops,
@@ -544,9 +570,11 @@ void connections_init(struct connections *all, struct event_base *base, int64_t 
 
 void connections_done(struct connections *all)
 {
-    while (all->open)
-        connection_free(all->open);
-    all->work = NULL;
+    struct connection *c;
+
+    while ((c = LIST_FIRST(&all->open)))
+        connection_free(c);
+    SLIST_INIT(&all->work);
     later_done(&all->sweep);
     free(all->read);
 }
@@ -566,10 +594,9 @@ void connections_add(struct connections *all, int fd_take)
     c = calloc(1, sizeof *c);
     if (!c)
         abort();
-    *c = (struct connection){.next = all->open, .at = &all->open, .all = all, .fd = fd_take};
-    if (c->next)
-        c->next->at = &c->next;
-    all->open = c;
+    c->all = all;
+    c->fd = fd_take;
+    LIST_INSERT_HEAD(&all->open, c, entry);
     all->n++;
     buf_init(&c->in, INPUT_MAX);
     buf_init(&c->out, OUTPUT_MAX);
@@ -579,16 +606,23 @@ void connections_add(struct connections *all, int fd_take)
     begin_request(c);
 }
 
+/* While a request comes and nothing waits to be read, only the request's time counts. */
+static bool is_late(const struct connection *c, int64_t now)
+{
+    if (c->request_due_ms && c->request_due_ms <= now)
+        return true;
+    return c->due_ms && c->due_ms <= now && (c->request_due_ms == 0 || waiting_out(c) > 0);
+}
+
 void connections_tick(struct connections *all)
 {
-    int64_t now = now_ms();
+    struct connection *c;
+    int64_t            now = clock_ms();
 
-    for (struct connection *c = all->open, *next; c; c = next) {
-        next = c->next;
-        if (c->due_ms == 0 || c->due_ms > now || c->state == DEAD)
+    LIST_FOREACH (c, &all->open, entry) { /* none is freed here */
+        if (c->state == DEAD || !is_late(c, now))
             continue;
-        if ((c->state == READ_BODY || (c->state == READ_HEAD && waiting_in(c) > 0)) &&
-            waiting_out(c) == 0) {
+        if (is_receiving(c) && waiting_out(c) == 0) {
             all->counts.slow++;
             refuse(c, 408, "a request must be complete within its time");
             shrink(&c->in, &c->in_from, 0);
@@ -599,9 +633,11 @@ void connections_tick(struct connections *all)
     }
 }
 
-bool connections_wait(const struct connections *all)
+bool connections_are_busy(const struct connections *all)
 {
-    for (const struct connection *c = all->open; c; c = c->next)
+    const struct connection *c;
+
+    LIST_FOREACH (c, &all->open, entry)
         if (c->state != DEAD && (c->state == ANSWERING || waiting_out(c) > 0))
             return true;
     return false;

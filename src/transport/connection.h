@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "loop/later.h"
 #include "transport/http_head.h"
@@ -46,10 +47,12 @@ struct connection_counts { /* what was refused or cut off, since the start */
 };
 
 struct connections {
-    struct event_base           *base;
-    struct connection           *open, *work; /* work: to be freed, or to go on */
+    struct event_base *base;
+    LIST_HEAD(connection_list, connection) open;
+    SLIST_HEAD(connection_work, connection) work; /* to be freed, or to go on */
     size_t                       n, max;
     size_t                       input, output; /* bytes held */
+    size_t                       input_max;
     int64_t                      request_ms;
     struct connection_counts     counts;
     struct later                 sweep;
@@ -63,8 +66,9 @@ void connections_init(struct connections *all, struct event_base *base, int64_t 
                       const struct connection_ops *ops, void *owner);
 void connections_done(struct connections *all); /* closes them; nobody is told */
 void connections_add(struct connections *all, int fd_take);
-void connections_tick(struct connections *all);       /* once a second: whose time is over? */
-bool connections_wait(const struct connections *all); /* for answers, or for clients to read them */
+void connections_tick(struct connections *all); /* once a second: whose time is over? */
+/* With answers to come, or with clients that have not read theirs. */
+bool connections_are_busy(const struct connections *all);
 
 /* Of the request at hand, inside the ops only. */
 const struct http_head       *

@@ -6,7 +6,6 @@
 #include "transport/http.h"
 
 #include <event2/listener.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -94,7 +93,7 @@ static const char *header(const struct asked *a, const char *name)
 /* ---- gates: each answers itself when it does not let the request pass ---- */
 
 /* Given twice, a proxy before us may have read the other one. */
-static const char *const single[] = {"Host", "Origin", "Authorization", "Content-Length",
+static const char *const single[] = {"Host", "Origin", "Authorization",
                                      "Last-Event-ID"}; /* and all of MCP's own */
 
 static bool is_single(const char *name)
@@ -122,7 +121,7 @@ static bool gate_origin(struct asked *a)
 {
     const struct origin_rules *rules = &a->h->rules;
     autofree char             *absolute =
-        strndup(a->head->authority_size ? a->head->authority : "", a->head->authority_size);
+        str_ndup(a->head->authority_size ? a->head->authority : "", a->head->authority_size);
 
     if (origin_allows_host(rules, header(a, "Host")) &&
         (!*absolute || origin_allows_host(rules, absolute)) &&
@@ -175,62 +174,43 @@ static struct http_session *need_session(struct asked *a)
     return s;
 }
 
-static bool is_request(const json_t *message, const char *method)
+static bool is_initialize(const json_t *message)
 {
-    const char *name = rpc_string(message, "method");
-
-    return name && json_object_get(message, "id") && (!method || strcmp(name, method) == 0);
+    return rpc_count_requests(message) == 1 && json_is_object(message) &&
+           strcmp(rpc_string(message, "method"), "initialize") == 0;
 }
 
-/* Of 2024-11-05 there is only stdio here: its HTTP was another. Who asks for it is offered what we
- * would offer for an unknown one. */
-static const char no_http_version[] = "2024-11-05";
-
-static void offer_newer(json_t *initialize)
-{
-    json_t     *params = json_object_get(initialize, "params");
-    const char *asked = rpc_string(params, "protocolVersion");
-
-    if (asked && strcmp(asked, no_http_version) == 0)
-        json_object_set_new(params, "protocolVersion",
-                            json_string(mcp_revision_newest_legacy()->date));
-}
-
+/* Of the oldest revision there is only stdio here: its HTTP was another. */
 static bool gate_version(struct asked *a)
 {
-    const char *version = header(a, "MCP-Protocol-Version");
+    const char                *version = header(a, "MCP-Protocol-Version");
+    const struct mcp_revision *named = version ? mcp_revision_find(version) : NULL;
 
-    if (!version || strcmp(version, no_http_version) != 0)
+    if (!named || named->has_http)
         return true;
-    refuse(a, 400, RPC_INVALID_REQUEST, "2024-11-05 is not spoken over HTTP");
+    refuse(a, 400, RPC_INVALID_REQUEST, "this protocol version is not spoken over HTTP");
     return false;
 }
 
-static void post_legacy(struct asked *a, json_t *message)
+/* NULL, and answered, when there are too many: of this one, or of all. */
+static struct http_session *new_session(struct asked *a)
 {
-    struct http_session *s;
+    struct http_session *s = http_session_new(&a->h->sessions, a->principal);
 
-    if (is_request(message, "initialize")) {
-        offer_newer(message);
-        s = http_session_new(&a->h->sessions, a->principal);
-        if (!s)
-            refuse(a, a->principal->name[0] ? 429 : 503, RPC_INTERNAL_ERROR,
-                   "there are too many sessions: end one with DELETE");
-    } else {
-        s = need_session(a);
-    }
-    if (s && s->open >= HTTP_SESSION_REQUESTS_MAX &&
-        (json_is_array(message) || is_request(message, NULL)))
+    if (!s)
+        refuse(a, principal_has_all_sessions(a->principal) ? 429 : 503, RPC_INTERNAL_ERROR,
+               "there are too many sessions: end one with DELETE");
+    return s;
+}
+
+static void post_legacy(struct asked *a, json_t *message, size_t requests)
+{
+    struct http_session *s = is_initialize(message) ? new_session(a) : need_session(a);
+
+    if (s && requests > 0 && s->open > 0 && s->open + requests > HTTP_SESSION_REQUESTS_MAX)
         refuse(a, 429, RPC_INTERNAL_ERROR, "too many requests of this session are open");
     else if (s)
         post_start(&a->h->posts, a->reply, message, a->size, s, a->principal);
-}
-
-static bool is_too_much(const struct asked *a, const json_t *message)
-{
-    size_t n = json_is_array(message) ? json_array_size(message) : is_request(message, NULL);
-
-    return n > 0 && principal_is_busy(a->principal, n, a->size);
 }
 
 static void do_post(struct asked *a)
@@ -238,18 +218,19 @@ static void do_post(struct asked *a)
     const char      *text = connection_body(a->c, &a->size);
     autojson json_t *refusal = NULL;
     autojson json_t *message = rpc_read(text, a->size, &refusal);
+    size_t           requests = rpc_count_requests(message);
 
     if (!message) {
         refuse_with(a, 400, refusal);
-    } else if (a->h->stopping && (json_is_array(message) || is_request(message, NULL))) {
+    } else if (a->h->stopping && requests > 0) {
         connection_set_closes(a->c);
         refuse(a, 503, RPC_INTERNAL_ERROR, "this server is about to stop");
-    } else if (is_too_much(a, message)) {
+    } else if (requests > 0 && principal_is_busy(a->principal, requests, a->size)) {
         refuse(a, 429, RPC_INTERNAL_ERROR, "too many requests are open: wait for one");
     } else if (mcp_is_modern(message, header(a, "MCP-Protocol-Version"))) {
         post_start(&a->h->posts, a->reply, message, a->size, NULL, a->principal);
     } else {
-        post_legacy(a, message);
+        post_legacy(a, message, requests);
     }
 }
 
@@ -286,7 +267,7 @@ static void listen_alone(struct asked *a, struct http_session *s)
     http_session_prime(s, &stream->sse);
 }
 
-/* GET and DELETE are of the old era: its dates, or none. */
+/* GET and DELETE are legacy: its dates, or none. */
 static bool gate_legacy(struct asked *a)
 {
     const char                *version = header(a, "MCP-Protocol-Version");
@@ -359,7 +340,7 @@ static bool on_head(void *owner, struct connection *c)
     for (size_t i = 0; i < sizeof gates / sizeof *gates; i++)
         if (!gates[i](&a))
             return false;
-    reply_forget(a.reply);
+    reply_free(a.reply);
     connection_set_note(c, a.principal);
     return true;
 }
@@ -371,8 +352,10 @@ static void on_request(void *owner, struct connection *c)
 
     a.reply = reply_new(&h->replies, c);
     for (size_t i = 0; methods[i].name; i++)
-        if (strcmp(methods[i].name, a.head->method) == 0)
+        if (strcmp(methods[i].name, a.head->method) == 0) {
             methods[i].run(&a);
+            return; /* the head is gone */
+        }
 }
 
 static void on_bad_request(void *owner, struct connection *c, int status, const char *why)
@@ -456,7 +439,8 @@ static void step(void *owner)
     struct http_server *h = owner;
     void (*stopped)(void *) = h->stopped;
 
-    if (!stopped || (!h->overdue && (h->posts.open || connections_wait(&h->connections))))
+    if (!stopped ||
+        (!h->overdue && (!LIST_EMPTY(&h->posts.open) || connections_are_busy(&h->connections))))
         return;
     h->stopped = NULL;
     stopped(h->owner);
@@ -481,7 +465,7 @@ void http_stop(struct http_server *h, int64_t deadline_ms, void (*stopped)(void 
     h->owner = owner;
     close_listener(h);
     mcp_server_stop(h->server);
-    http_sessions_quiet(&h->sessions);
+    http_sessions_end_gets(&h->sessions);
     deadline_set(&h->stop_time, deadline_ms);
     later_ask(&h->step);
 }
@@ -529,7 +513,7 @@ static char **copy_names(const char *const *names)
     if (!copy)
         abort();
     for (size_t i = 0; i < n; i++)
-        copy[i] = strdup(names[i]);
+        copy[i] = str_dup(names[i]);
     return copy;
 }
 
@@ -590,7 +574,6 @@ struct http_server *http_start(struct mcp_server *s, struct event_base *base,
 {
     struct http_server *h;
 
-    signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();
     h = server_new(s, base, o);
     if (server_open(h, base, o, e) == 0)

@@ -1,8 +1,8 @@
-/* http - Streamable HTTP: one endpoint /mcp for both eras, and /healthz.
+/* http - Streamable HTTP: one endpoint /mcp, legacy and modern, and /healthz.
  *
  * Who may ask is decided before anything of the body is read: the name it was asked by (Host,
- * Origin), then the token. Sessions of the old era live here, with streams that survive their
- * connection; in the new era a lost connection cancels its request. Answers that are there at once
+ * Origin), then the token. Legacy sessions live here, with streams that survive their
+ * connection; a modern request is cancelled with its connection. Answers that are there at once
  * are plain JSON, all others are event streams.
  *
  * At start the soft limit of open descriptors is raised to the hard one. */

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/str.h"
+
 enum { LENGTH_DIGITS_MAX = 15, CHUNK_DIGITS_MAX = 8, CHUNK_LINE_MAX = 4096 };
 
 size_t http_head_size(struct http_scan *scan, const char *text, size_t size)
@@ -227,14 +229,6 @@ int http_head_parse(char *text, size_t size, struct http_head *ret, const char *
 
 /* ---- chunks ---- */
 
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static void begin_line(struct http_chunks *c)
 {
     c->line = 0;
@@ -254,7 +248,7 @@ static int take_line_end(struct http_chunks *c, char byte)
 
 static int take_size(struct http_chunks *c, char byte)
 {
-    int digit = digit_of(byte), end = take_line_end(c, byte);
+    int digit = str_hex_digit(byte), end = take_line_end(c, byte);
 
     if (end < 0 || (end > 0 && !c->has_digit))
         return -1;

@@ -1,10 +1,10 @@
 #include "transport/http_session.h"
 
-#include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/random.h"
 #include "mcp/revision.h"
@@ -15,14 +15,6 @@ enum {
     STREAM_KEPT_MS = 5 * 60 * 1000,
     ENDED_STREAMS_MAX = 64, /* kept a session, however young */
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
-}
 
 /* ---- streams ---- */
 
@@ -39,18 +31,23 @@ static struct http_stream *stream_new(struct http_session *s, unsigned number)
     return t;
 }
 
-/* Into the row of those that have ended, and out of it. What an ended stream holds does not change.
- */
+/* After each change of what it holds. */
+static void count(struct http_stream *t)
+{
+    t->session->kept += t->sse.bytes - t->counted;
+    t->session->all->kept += t->sse.bytes - t->counted;
+    t->counted = t->sse.bytes;
+}
+
+/* Into the row of those that have ended, and out of it. */
 static void note_ended(struct http_stream *t)
 {
     struct http_sessions *all = t->session->all;
 
-    t->ended_ms = now_ms();
+    t->ended_ms = clock_ms();
     t->ended_at = all->ended_last;
     *all->ended_last = t;
     all->ended_last = &t->ended_next;
-    t->session->kept += t->sse.bytes;
-    all->kept += t->sse.bytes;
 }
 
 static void unnote_ended(struct http_stream *t)
@@ -62,8 +59,6 @@ static void unnote_ended(struct http_stream *t)
         t->ended_next->ended_at = t->ended_at;
     else
         all->ended_last = t->ended_at;
-    t->session->kept -= t->sse.bytes;
-    all->kept -= t->sse.bytes;
 }
 
 static void stream_free(struct http_stream *t)
@@ -76,6 +71,7 @@ static void stream_free(struct http_stream *t)
     if (t->ended_at)
         unnote_ended(t);
     sse_done(&t->sse);
+    count(t);
     free(t);
 }
 
@@ -101,20 +97,30 @@ static struct http_stream *oldest_ended(const struct http_session *s,
     return oldest;
 }
 
-/* The oldest go while too much is kept; never `last`, whose client may be on its way back. */
-static void forget_bytes(struct http_session *s, const struct http_stream *last)
+static bool is_too_much(const struct http_session *s)
+{
+    return s->kept > HTTP_SESSION_KEPT_MAX || s->all->kept > HTTP_SESSIONS_KEPT_MAX;
+}
+
+/* The oldest that have ended go while too much is kept; never `last`, which has just grown or
+ * ended: its client may be on its way back. */
+static void forget_bytes(struct http_session *s, struct http_stream *last)
 {
     struct http_stream *t;
 
     while (s->kept > HTTP_SESSION_KEPT_MAX && (t = oldest_ended(s, last)))
         stream_free(t);
-    while (s->all->kept > HTTP_SESSIONS_KEPT_MAX && s->all->ended != last)
+    while (s->all->kept > HTTP_SESSIONS_KEPT_MAX && s->all->ended && s->all->ended != last)
         stream_free(s->all->ended);
+    if (!last->ended_ms && is_too_much(s)) {
+        sse_forget(&last->sse);
+        count(last);
+    }
 }
 
 struct http_stream *http_session_stream(struct http_session *s)
 {
-    forget_streams(s, now_ms());
+    forget_streams(s, clock_ms());
     return stream_new(s, ++s->last_stream);
 }
 
@@ -133,6 +139,13 @@ struct http_stream *http_session_standalone(struct http_session *s)
     return t ? t : stream_new(s, 0);
 }
 
+void http_stream_send(struct http_stream *t, const char *json)
+{
+    sse_send(&t->sse, json);
+    count(t);
+    forget_bytes(t->session, t);
+}
+
 void http_stream_end(struct http_stream *t)
 {
     sse_end(&t->sse);
@@ -147,20 +160,16 @@ static void on_send(void *owner, json_t *message)
     autofree char      *text = t ? json_dumps(message, JSON_COMPACT) : NULL;
 
     if (text)
-        sse_send(&t->sse, text);
+        http_stream_send(t, text);
 }
 
 static const struct mcp_session_ops session_ops = {.send = on_send};
 
 /* ---- sessions ---- */
 
-/* Ids are random: some of their digits are as good as a hash. */
 static struct http_session **bucket_of(struct http_sessions *all, const char *id)
 {
-    unsigned digits = 0;
-
-    sscanf(id, "%8x", &digits);
-    return &all->buckets[digits % HTTP_SESSION_BUCKETS];
+    return &all->buckets[random_id_bucket(id, HTTP_SESSION_BUCKETS)];
 }
 
 void http_sessions_init(struct http_sessions *all, struct mcp_server *server)
@@ -173,8 +182,7 @@ struct http_session *http_session_new(struct http_sessions *all, struct principa
 {
     struct http_session *s, **bucket;
 
-    if (all->n == HTTP_SESSIONS_MAX ||
-        (principal->name[0] && principal->sessions == PRINCIPAL_SESSIONS_MAX))
+    if (all->n == HTTP_SESSIONS_MAX || principal_has_all_sessions(principal))
         return NULL;
     s = calloc(1, sizeof *s);
     if (!s)
@@ -183,7 +191,7 @@ struct http_session *http_session_new(struct http_sessions *all, struct principa
     s->all = all;
     s->principal = principal;
     s->mcp = mcp_session_new(all->server, principal->name, &session_ops, s);
-    s->used_ms = now_ms();
+    s->used_ms = clock_ms();
     bucket = bucket_of(all, s->id);
     s->next = *bucket;
     *bucket = s;
@@ -197,7 +205,7 @@ struct http_session *http_session_find(struct http_sessions *all, const char *id
 {
     for (struct http_session *s = *bucket_of(all, id); s; s = s->next)
         if (strcmp(s->id, id) == 0 && s->principal == principal) {
-            s->used_ms = now_ms();
+            s->used_ms = clock_ms();
             return s;
         }
     return NULL;
@@ -230,7 +238,7 @@ static bool is_idle(const struct http_session *s, int64_t now)
 
 void http_sessions_expire(struct http_sessions *all)
 {
-    int64_t now = now_ms();
+    int64_t now = clock_ms();
 
     for (size_t i = 0; i < HTTP_SESSION_BUCKETS; i++)
         for (struct http_session *s = all->buckets[i], *next; s; s = next) {
@@ -242,7 +250,7 @@ void http_sessions_expire(struct http_sessions *all)
         }
 }
 
-void http_sessions_quiet(struct http_sessions *all)
+void http_sessions_end_gets(struct http_sessions *all)
 {
     for (size_t i = 0; i < HTTP_SESSION_BUCKETS; i++)
         for (struct http_session *s = all->buckets[i]; s; s = s->next) {

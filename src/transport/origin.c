@@ -5,8 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/str.h"
-
 static const char *const local_names[] = {"localhost", "[::1]", NULL};
 
 static bool is_in(const char *const *list, const char *name, size_t length)

@@ -4,15 +4,16 @@
 #include <stdlib.h>
 
 #include "base/fd.h"
+#include "mcp/rpc.h"
 #include "transport/batch.h"
 
 struct post {
-    struct post         *next, **at;
+    LIST_ENTRY(post) entry;
     struct posts        *all;
     struct reply        *reply; /* NULL: answered, or the events' sink has it */
     struct http_session *session;
     struct principal    *principal;
-    size_t               messages; /* one, or those of a batch */
+    size_t               requests; /* one, those of a batch, or none */
     size_t               size;
     struct mcp_exchange *x;      /* NULL: a batch, or ended */
     struct http_stream  *stream; /* of the session */
@@ -31,22 +32,18 @@ static struct post *post_new(struct posts *all, struct reply *reply, const json_
     if (!p)
         abort();
     *p = (struct post){
-        .next = all->open,
-        .at = &all->open,
         .all = all,
         .reply = reply,
         .session = session,
         .principal = principal,
         .size = size,
-        .messages = json_is_array(message) ? json_array_size(message) : 1,
+        .requests = rpc_count_requests(message),
     };
-    if (p->next)
-        p->next->at = &p->next;
-    all->open = p;
-    principal->requests += p->messages;
+    LIST_INSERT_HEAD(&all->open, p, entry);
+    principal->requests += p->requests;
     principal->bytes += p->size;
     if (session)
-        session->open += p->messages;
+        session->open += p->requests;
     return p;
 }
 
@@ -54,24 +51,22 @@ static void post_free(struct post *p)
 {
     struct posts *all = p->all;
 
-    *p->at = p->next;
-    if (p->next)
-        p->next->at = p->at;
-    p->principal->requests -= p->messages;
+    LIST_REMOVE(p, entry);
+    p->principal->requests -= p->requests;
     p->principal->bytes -= p->size;
     if (p->session)
-        p->session->open -= p->messages;
+        p->session->open -= p->requests;
     if (p->events == &p->own)
         sse_done(&p->own);
     json_decref(p->answer);
     free(p);
-    if (!all->open)
+    if (LIST_EMPTY(&all->open))
         all->emptied(all->owner);
 }
 
 /* ---- as a stream ---- */
 
-/* New era: nobody will ever read the answer. */
+/* Modern: nobody will ever read the answer. */
 static void on_lost(void *owner)
 {
     struct post *p = owner;
@@ -81,7 +76,7 @@ static void on_lost(void *owner)
     post_free(p);
 }
 
-/* Old era: the stream waits for the client to come back. */
+/* Legacy: the stream waits for the client to come back. */
 static void begin_stream(struct post *p)
 {
     struct reply *reply = p->reply;
@@ -105,7 +100,10 @@ static void send_event(struct post *p, const json_t *message)
 
     if (!text)
         abort();
-    sse_send(p->events, text);
+    if (p->stream)
+        http_stream_send(p->stream, text);
+    else
+        sse_send(p->events, text);
 }
 
 static void end_stream(struct post *p)
@@ -195,7 +193,7 @@ void post_start(struct posts *all, struct reply *reply, json_t *message, size_t 
                 struct http_session *session, struct principal *principal)
 {
     struct post      *p = post_new(all, reply, message, size, session, principal);
-    struct mcp_origin from = {all->server, session ? session->mcp : NULL, principal->name};
+    struct mcp_origin from = {all->server, session ? session->mcp : NULL, principal->name, true};
     bool              is_new = session && !mcp_session_is_initialized(session->mcp);
     bool              is_refused;
 
@@ -216,12 +214,21 @@ void post_start(struct posts *all, struct reply *reply, json_t *message, size_t 
         http_session_free(all->sessions, session);
 }
 
+static struct post *first_without_session(const struct posts *all)
+{
+    struct post *p;
+
+    LIST_FOREACH (p, &all->open, entry)
+        if (!p->session && p->x)
+            return p;
+    return NULL;
+}
+
 void posts_cancel(struct posts *all)
 {
-    for (struct post *p = all->open, *next; p; p = next) {
-        next = p->next;
-        if (p->session || !p->x)
-            continue;
+    struct post *p;
+
+    while ((p = first_without_session(all))) { /* what one stopped may have ended any other */
         mcp_exchange_abandon(p->x);
         sse_end(p->events);
         post_free(p);

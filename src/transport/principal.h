@@ -16,10 +16,15 @@ enum {
 
 struct principal {
     char   name[PRINCIPAL_NAME_MAX + 1];
-    size_t sessions; /* of the old era */
+    size_t sessions; /* legacy ones */
     size_t requests; /* that are open */
     size_t bytes;    /* of their bodies */
 };
+
+static inline bool principal_has_all_sessions(const struct principal *p)
+{
+    return p->name[0] && p->sessions >= PRINCIPAL_SESSIONS_MAX;
+}
 
 /* Whether so many more requests would be too much; one of any size is always allowed. */
 static inline bool principal_is_busy(const struct principal *p, size_t requests, size_t bytes)

@@ -12,7 +12,7 @@ enum {
 };
 
 struct reply {
-    struct reply      *next, **at; /* among the streams */
+    LIST_ENTRY(reply) entry; /* among the streams */
     struct replies    *all;
     struct connection *c;
     struct buf         headers;
@@ -38,10 +38,8 @@ static const struct {
     {408, "Request Timeout"},
     {409, "Conflict"},
     {413, "Content Too Large"},
-    {415, "Unsupported Media Type"},
     {429, "Too Many Requests"},
     {431, "Request Header Fields Too Large"},
-    {500, "Internal Server Error"},
     {501, "Not Implemented"},
     {503, "Service Unavailable"},
     {505, "HTTP Version Not Supported"},
@@ -63,21 +61,20 @@ void replies_init(struct replies *all)
     buf_init(&all->scratch, SCRATCH_MAX);
 }
 
-static void reply_free(struct reply *r)
+void reply_free(struct reply *r)
 {
-    if (r->at) {
-        *r->at = r->next;
-        if (r->next)
-            r->next->at = r->at;
-    }
+    if (r->events)
+        LIST_REMOVE(r, entry);
     buf_done(&r->headers);
     free(r);
 }
 
 void replies_done(struct replies *all)
 {
-    while (all->streams)
-        reply_free(all->streams);
+    struct reply *r;
+
+    while ((r = LIST_FIRST(&all->streams)))
+        reply_free(r);
     buf_done(&all->scratch);
 }
 
@@ -107,11 +104,6 @@ struct reply *reply_new(struct replies *all, struct connection *c)
     r->c = c;
     buf_init(&r->headers, HEADERS_MAX);
     return r;
-}
-
-void reply_forget(struct reply *r)
-{
-    reply_free(r);
 }
 
 const char *reply_request_header(const struct reply *r, const char *name)
@@ -235,11 +227,7 @@ void reply_stream(struct reply *r, struct sse *events, void (*lost)(void *owner)
     r->chunked = !is_1_0(r);
     if (!r->chunked)
         connection_set_closes(r->c); /* that is the end of its stream */
-    r->next = r->all->streams;
-    r->at = &r->all->streams;
-    if (r->next)
-        r->next->at = &r->next;
-    r->all->streams = r;
+    LIST_INSERT_HEAD(&r->all->streams, r, entry);
     reply_header(r, "Content-Type", "text/event-stream");
     reply_header(r, "Cache-Control", "no-cache");
     reply_header(r, "X-Accel-Buffering", "no");
@@ -257,6 +245,8 @@ void replies_heartbeat(struct replies *all)
 {
     static const char comment[] = ":\n\n";
 
-    for (struct reply *r = all->streams; r; r = r->next)
+    struct reply *r;
+
+    LIST_FOREACH (r, &all->streams, entry)
         write_to(r, comment, strlen(comment));
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <sys/queue.h>
 
 #include "base/buf.h"
 #include "transport/connection.h"
@@ -15,10 +16,10 @@ struct reply;
 
 /* All streams of a server. */
 struct replies {
-    struct reply *streams;
-    struct buf    scratch; /* what is being said */
-    int64_t       date_s;  /* of date */
-    char          date[40];
+    LIST_HEAD(reply_list, reply) streams;
+    struct buf scratch; /* what is being said */
+    int64_t    date_s;  /* of date */
+    char       date[40];
 };
 
 void replies_init(struct replies *all);
@@ -31,8 +32,8 @@ const char   *reply_request_header(const struct reply *r,
 void          reply_header(struct reply *r, const char *name, const char *value);
 
 void reply_send(struct reply *r, int status, const char *type,
-                const char *body);  /* body: or NULL */
-void reply_forget(struct reply *r); /* nothing was said: another will */
+                const char *body); /* body: or NULL */
+void reply_free(struct reply *r);  /* nothing was said: another will */
 /* The stream's events go to the client from now on. When it leaves, they are detached, and `lost`
  * (or NULL) is called. The stream's end ends the reply. */
 void reply_stream(struct reply *r, struct sse *events, void (*lost)(void *owner), void *owner);

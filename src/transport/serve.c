@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "transport/connection.h"
@@ -105,9 +106,11 @@ int serve_run(struct mcp_server *s, struct event_base *base, const struct serve_
     struct event  *signals[ENDS];
     int            r;
 
+    signal(SIGPIPE, SIG_IGN); /* nobody may read our stderr any more */
     for (size_t i = 0; i < ENDS; i++) {
         signals[i] = evsignal_new(base, ends[i], on_signal, &v);
-        event_add(signals[i], NULL);
+        if (!signals[i] || event_add(signals[i], NULL) < 0)
+            abort();
     }
     r = start(&v, s, o, e);
     if (r == 0)

@@ -73,6 +73,12 @@ static void keep_take(struct sse *s, struct sse_event *e)
         forget_oldest(s);
 }
 
+void sse_forget(struct sse *s)
+{
+    while (s->n > 1)
+        forget_oldest(s);
+}
+
 void sse_done(struct sse *s)
 {
     sse_drop(s);

@@ -42,9 +42,11 @@ void sse_drop(struct sse *s);   /* ends the sink, not the stream: the client is 
 
 void sse_prime(struct sse *s, unsigned retry_ms); /* an empty event, so that the client has an id */
 void sse_send(struct sse *s, const char *json);   /* one line */
+void sse_forget(struct sse *s);                   /* all but the newest event */
 void sse_end(struct sse *s);
-/* Whether all that is newer is still kept (and the id was given out at all): only then may a client
- * go on from there, or it would miss events without knowing. */
+/* Whether all that is newer is still kept: only then may a client go on from there, or it would
+ * miss events without knowing. An id of the future is none of ours; 0 comes before the first event.
+ */
 bool sse_can_replay(const struct sse *s, uint64_t after);
 void sse_replay(struct sse *s, uint64_t after); /* what is newer, to the sink; its end too */
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/fd.h"
 #include "loop/deadline.h"
@@ -31,32 +32,32 @@ enum {
 
 /* One line while it is worked on: a message, or a batch. */
 struct stdio_request {
-    struct stdio_request *next, **at;
-    struct stdio         *t;
-    struct mcp_exchange  *x; /* NULL: a batch, or not started */
-    size_t                messages;
+    LIST_ENTRY(stdio_request) entry;
+    struct stdio        *t;
+    struct mcp_exchange *x; /* NULL: a batch, or not started */
+    size_t               requests;
 };
 
 struct stdio {
-    struct mcp_server    *server;
-    struct mcp_session   *session; /* NULL once the input is over */
-    struct stream        *stream;
-    bool                  gathers;  /* lines are being taken: answers go out together */
-    struct buf            gathered; /* those that are there at once */
-    struct stdio_request *requests;
-    size_t                open;       /* messages in them */
-    size_t                scanned;    /* bytes of the buffer that hold no newline */
-    bool                  skips;      /* the rest of a line that was too long */
-    bool                  waits;      /* input was left lying: there is no room for answers */
-    bool                  hung_up;    /* the client has closed our input */
-    bool                  input_over; /* and all of it was taken, or nobody wants it any more */
-    bool                  stopping;
-    bool                  overdue; /* the deadline of the stop has passed */
-    bool                  broken;  /* the client does not read, and will not */
-    bool                  told;
-    int                   in_fd; /* the stream's */
-    struct deadline       flush, watch, stop_time;
-    struct later          step;
+    struct mcp_server  *server;
+    struct mcp_session *session; /* NULL once the input is over */
+    struct stream      *stream;
+    bool                gathers;  /* lines are being taken: answers go out together */
+    struct buf          gathered; /* those that are there at once */
+    LIST_HEAD(stdio_requests, stdio_request) requests;
+    size_t          open;       /* requests in them */
+    size_t          scanned;    /* bytes of the buffer that hold no newline */
+    bool            skips;      /* the rest of a line that was too long */
+    bool            waits;      /* input was left lying: there is no room for answers */
+    bool            hung_up;    /* the client has closed our input */
+    bool            input_over; /* and all of it was taken, or nobody wants it any more */
+    bool            stopping;
+    bool            overdue; /* the deadline of the stop has passed */
+    bool            broken;  /* the client does not read, and will not */
+    bool            told;
+    int             in_fd; /* the stream's */
+    struct deadline flush, watch, stop_time;
+    struct later    step;
     void (*ended)(void *owner);
     void *owner;
 };
@@ -124,27 +125,23 @@ static void send_message(struct stdio *t, const json_t *message)
 
 /* ---- requests ---- */
 
-static struct stdio_request *request_new(struct stdio *t, size_t messages)
+static struct stdio_request *request_new(struct stdio *t, size_t requests)
 {
     struct stdio_request *r = calloc(1, sizeof *r);
 
     if (!r)
         abort();
-    *r = (struct stdio_request){
-        .next = t->requests, .at = &t->requests, .t = t, .messages = messages};
-    if (r->next)
-        r->next->at = &r->next;
-    t->requests = r;
-    t->open += messages;
+    r->t = t;
+    r->requests = requests;
+    LIST_INSERT_HEAD(&t->requests, r, entry);
+    t->open += requests;
     return r;
 }
 
 static void request_free(struct stdio_request *r)
 {
-    *r->at = r->next;
-    if (r->next)
-        r->next->at = r->at;
-    r->t->open -= r->messages;
+    LIST_REMOVE(r, entry);
+    r->t->open -= r->requests;
     free(r);
 }
 
@@ -178,14 +175,11 @@ static const struct mcp_session_ops  session_ops = {.send = on_session_send};
 
 /* Why it cannot be taken now, or NULL. What ends a request (a cancellation, an answer) always can.
  */
-static const char *objection(const struct stdio *t, const json_t *message)
+static const char *objection(const struct stdio *t, size_t requests)
 {
-    bool   is_request = json_object_get(message, "id") && json_object_get(message, "method");
-    size_t n = json_is_array(message) ? json_array_size(message) : is_request;
-
-    if (n > 0 && t->stopping)
+    if (requests > 0 && t->stopping)
         return "this server is about to stop";
-    if (n > 0 && t->open + n > OPEN_MAX)
+    if (requests > 0 && t->open > 0 && t->open + requests > OPEN_MAX) /* alone: batch.c bounds it */
         return "too many requests are open: wait for one";
     return NULL;
 }
@@ -204,37 +198,44 @@ static void start(struct stdio *t, json_t *message)
     struct mcp_origin     from = {t->server, t->session, ""};
     struct stdio_request *r;
     struct mcp_exchange  *x;
-    const char           *why = objection(t, message);
+    size_t                requests = rpc_count_requests(message);
+    const char           *why = objection(t, requests);
 
     if (why) {
         refuse(t, message, why);
         return;
     }
+    r = request_new(t, requests);
     if (json_is_array(message)) {
-        r = request_new(t, json_array_size(message));
         batch_start(&from, message, &exchange_ops, r);
         return;
     }
-    r = request_new(t, 1);
     x = mcp_exchange_start(&from, message, &exchange_ops, r);
     if (x)
         r->x = x; /* else r is gone */
 }
 
+static struct stdio_request *first_that_runs(const struct stdio *t)
+{
+    struct stdio_request *r;
+
+    LIST_FOREACH (r, &t->requests, entry)
+        if (r->x)
+            return r;
+    return NULL;
+}
+
 /* The end of all requests. Those of the session end with it. */
 static void cancel_all(struct stdio *t)
 {
-    struct mcp_session *session = t->session;
+    struct mcp_session   *session = t->session;
+    struct stdio_request *r;
 
-    for (struct stdio_request *r = t->requests; r;) {
+    while ((r = first_that_runs(t))) { /* what one stopped may have ended any other */
         struct mcp_exchange *x = r->x;
-        if (!x) {
-            r = r->next;
-            continue;
-        }
+
         request_free(r);
         mcp_exchange_abandon(x);
-        r = t->requests; /* what it stopped may have ended any other: begin again */
     }
     t->session = NULL;
     mcp_session_free(session);
@@ -390,7 +391,7 @@ static void step(void *owner)
 {
     struct stdio *t = owner;
 
-    if (t->stopping && (!t->requests || t->overdue) && !t->input_over) {
+    if (t->stopping && (LIST_EMPTY(&t->requests) || t->overdue) && !t->input_over) {
         t->input_over = true;
         deadline_set(&t->flush, FLUSH_MS);
     }

@@ -1,8 +1,8 @@
 /* stdio - MCP on a pair of pipes: one line a message, both ways, nothing else on the output.
  *
  * One legacy session for the process; modern messages beside it. Memory is bounded whatever the
- * peer does: too much that waits to be read by it, or too many open requests, and we take no
- * further input until that is better (the pipe fills, the writer waits). */
+ * peer does: while too much waits to be read by it we take no further input (the pipe fills, the
+ * writer waits); a request too many is refused, since what ends the others is input, too. */
 #pragma once
 
 #include <event2/event.h>

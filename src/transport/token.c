@@ -162,7 +162,7 @@ static char *read_private(const char *path, struct err *e)
 {
     autofd int  fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hang us */
     char       *text = NULL;
-    size_t      size;
+    size_t      size = 0;
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0)
@@ -171,9 +171,13 @@ static char *read_private(const char *path, struct err *e)
         err_set(e, ERR_INVALID, "it is no regular file");
     else if (st.st_mode & (S_IRWXG | S_IRWXO))
         err_set(e, ERR_INVALID, "others may read it: chmod 600 it");
-    else
-        fd_read_text(fd, TOKENS_FILE_MAX, &text, &size, e);
-    return text;
+    else if (fd_read_text(fd, TOKENS_FILE_MAX, &text, &size, e) == 0 && strlen(text) == size)
+        return text;
+    else if (text) /* the lines behind it would be lost in silence */
+        err_set(e, ERR_INVALID, "there is a NUL byte in it");
+    OPENSSL_cleanse(text, text ? size : 0);
+    free(text);
+    return NULL;
 }
 
 struct tokens *tokens_load(const char *path, struct err *e)

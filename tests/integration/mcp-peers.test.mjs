@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { connect as connectTo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -497,6 +497,58 @@ describe('HTTP', { concurrency: 3, timeout: 120_000 }, () => {
       socket.write(whole.replace('Host: 127.0.0.1', `Host: 127.0.0.1${more && '\r\n'}${more}`));
       assert.match(await receive(socket, /\r\n\r\n/), new RegExp(`^HTTP/1.1 ${status} `), more);
     }
+  });
+
+  test('a unix socket, from its making to its end', limit, async (t) => {
+    const directory = await mkdtemp(path.join(tmpdir(), 'socket-'));
+    t.after(() => rm(directory, { recursive: true, force: true }));
+    const socketPath = path.join(directory, 's');
+    const ask = (method, headers, body) => new Promise((resolve, reject) => {
+      const req = httpRequest({ socketPath, path: '/mcp', method, headers: { Host: 'localhost', ...headers } }, (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (data) => { text += data; }).on('end', () => resolve({ response, text }));
+      });
+      req.on('error', reject);
+      req.end(body && JSON.stringify(body));
+    });
+    const first = await startHttp(t, `unix:${socketPath}`);
+    assert.equal(first.url, `unix:${socketPath}`);
+    assert.equal((await stat(socketPath)).mode, 0o140600);
+    const greet = request(1, 'tools/call', { name: 'greet' });
+    assert.match((await ask('POST', greet.headers, greet.body)).text, /"id":1,"result"/);
+    const progress = request(2, 'tools/call', { name: 'test_tool_with_progress', _meta: { progressToken: 1 } });
+    const streamed = await ask('POST', progress.headers, progress.body);
+    assert.equal(streamed.response.headers['content-type'], 'text/event-stream');
+    assert.match(streamed.text, /"progress":100[^]*"id":2,"result"/);
+    assert.equal((await ask('POST', { ...greet.headers, Host: 'evil.example.com' }, greet.body)).response.statusCode, 403);
+    await first.stop();
+    await assert.rejects(stat(socketPath), { code: 'ENOENT' });
+
+    const killed = spawnSync('/bin/sh', ['-c', '"$0" --http "$1" 2>"$2" & until grep -q listening "$2"; do sleep 0.01; done; kill -9 $!',
+      program, `unix:${socketPath}`, path.join(directory, 'log')], { timeout: 10_000 });
+    assert.equal(killed.status, 0);
+    assert.ok((await stat(socketPath)).isSocket()); // nobody was there to remove it
+    await startHttp(t, `unix:${socketPath}`);
+    assert.match((await ask('POST', greet.headers, greet.body)).text, /"id":1,"result"/);
+  });
+
+  test('who may not ask is told how', limit, async (t) => {
+    const { url, alice, nobody } = await startWithTokens(t);
+    const challenge = async (headers) => {
+      const response = await post(url, request(1, 'tools/list').body, { ...request(1, 'tools/list').headers, ...headers });
+      return [response.status, response.headers.get('www-authenticate')];
+    };
+    assert.deepEqual(await challenge({}), [401, 'Bearer realm="mcp"']);
+    assert.deepEqual(await challenge({ Authorization: 'Basic YTpi' }), [401, 'Bearer realm="mcp"']);
+    assert.deepEqual(await challenge(nobody.headers), [401, 'Bearer realm="mcp", error="invalid_token"']);
+    assert.deepEqual(await challenge(alice.headers), [200, null]);
+  });
+
+  test('an open stream is heard of while nothing happens', limit, async (t) => {
+    const { port } = await startHttp(t);
+    const socket = await connect(t, port);
+    socket.write(rawRequest(1, 'subscriptions/listen', { notifications: { toolsListChanged: true } }));
+    assert.match(await Promise.race([receive(socket, /\n:\n\n/), sleep(20_000, 'nothing')]), /acknowledged[^]*\r\n3\r\n:\n\n\r\n/);
   });
 
   test('unknown sessions', limit, async (t) => {

@@ -43,7 +43,8 @@ export const startHttp = (t, ...options) => startHttpAfter(t, ':', ...options);
 
 /** The same, after commands of a shell have set its limits. */
 export async function startHttpAfter(t, commands, ...options) {
-  const child = spawn('/bin/sh', ['-c', `${commands}; exec "$0" "$@"`, program, '--http', '127.0.0.1:0', ...options],
+  const address = options[0]?.startsWith('unix:') ? options.shift() : '127.0.0.1:0';
+  const child = spawn('/bin/sh', ['-c', `${commands}; exec "$0" "$@"`, program, '--http', address, ...options],
     { stdio: ['ignore', 'ignore', 'pipe'] });
   const exited = once(child, 'exit');
   let log = '';
@@ -51,7 +52,7 @@ export async function startHttpAfter(t, commands, ...options) {
   const listening = new Promise((resolve, reject) => {
     child.stderr.on('data', (text) => {
       log += text;
-      const match = log.match(/listening on (http:\S+)/);
+      const match = log.match(/listening on (\S+)\n/);
       if (match) resolve(match[1]);
     });
     exited.then(([status]) => reject(new Error(`the server ended with ${status}: ${log}`)));

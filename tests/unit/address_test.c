@@ -1,6 +1,8 @@
 /* Sockets that are really bound; what an address may look like is in origin_test.c. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,6 +21,19 @@ struct place {
     char           directory[32], path[64];
     struct address address;
 };
+
+static bool cannot_listen;
+
+int __real_listen(int fd, int backlog);
+int __wrap_listen(int fd, int backlog);
+
+int __wrap_listen(int fd, int backlog)
+{
+    if (!cannot_listen)
+        return __real_listen(fd, backlog);
+    errno = ENOBUFS;
+    return -1;
+}
 
 static int set_up(void **state)
 {
@@ -150,6 +165,18 @@ static void tells_the_port(void **state)
     address_unlink(&a);
 }
 
+static void leaves_nothing_when_it_cannot_listen(void **state)
+{
+    struct place *p = *state;
+    struct err    e = {0};
+
+    cannot_listen = true;
+    assert_int_equal(address_listen(&p->address, &e), -1);
+    cannot_listen = false;
+    assert_int_equal(e.sys, ENOBUFS);
+    assert_int_equal(access(p->path, F_OK), -1);
+}
+
 static void paths_that_are_too_long(void **state)
 {
     struct address a;
@@ -173,6 +200,7 @@ int main(void)
         CASE(leaves_the_socket_of_another),
         CASE(leaves_other_files_alone),
         CASE(says_why_it_cannot_bind),
+        CASE(leaves_nothing_when_it_cannot_listen),
         cmocka_unit_test(tells_the_port),
         cmocka_unit_test(paths_that_are_too_long),
     };

@@ -187,9 +187,7 @@ static void revisions_without_batches(void **state)
 {
     struct world *w = *state;
 
-    assert_false(batch_is_known(NULL));
     initialize(w, "2025-06-18");
-    assert_false(batch_is_known(w->session));
     start(w, "[" PING(1) "]");
     assert_int_equal(w->status, 400);
 }

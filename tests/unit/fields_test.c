@@ -11,7 +11,7 @@
 #include "base/fields.h"
 
 struct animal {
-    const char   *name;
+    const char   *name, *path;
     int64_t       legs;
     bool          wild;
     const json_t *young, *home;
@@ -19,6 +19,7 @@ struct animal {
 
 static const struct field rows[] = {
     {"name", FIELD_STRING, offsetof(struct animal, name), true, 1, 8},
+    {"path", FIELD_BYTES, offsetof(struct animal, path), false, 0, 8},
     {"legs", FIELD_INT, offsetof(struct animal, legs), false, 0, 8},
     {"wild", FIELD_BOOL, offsetof(struct animal, wild), false, 0, 0},
     {"young", FIELD_LIST, offsetof(struct animal, young), false, 1, 2},
@@ -34,13 +35,18 @@ static const struct {
     {"{}", "a.name is missing"},
     {"{\"name\":null}", "a.name is missing"},
     {"{\"name\":1}", "a.name must be a string"},
-    {"{\"name\":\"\"}", "a.name must be from 1 to 8 bytes"},
-    {"{\"name\":\"jerboajer\"}", "a.name must be from 1 to 8 bytes"},
-    {"{\"name\":\"äöüäö\"}", "a.name must be from 1 to 8 bytes"},
+    {"{\"name\":\"\"}", "a.name must be from 1 to 8 characters"},
+    {"{\"name\":\"jerboajer\"}", "a.name must be from 1 to 8 characters"},
+    {"{\"name\":\"äöüäöüäöü\"}", "a.name must be from 1 to 8 characters"},
+    {"{\"name\":\"j\",\"path\":\"äöüäö\"}", "a.path must be from 0 to 8 bytes"},
+    {"{\"name\":\"j\",\"path\":4}", "a.path must be a string"},
     {"{\"name\":\"j\",\"size\":1}", "a has no member 'size'"},
     {"{\"name\":\"j\",\"\":1}", "a has no member ''"},
     {"{\"name\":\"j\",\"legs\":\"4\"}", "a.legs must be a whole number"},
-    {"{\"name\":\"j\",\"legs\":4.0}", "a.legs must be a whole number"},
+    {"{\"name\":\"j\",\"legs\":4.5}", "a.legs must be a whole number"},
+    {"{\"name\":\"j\",\"legs\":1e300}", "a.legs must be a whole number"},
+    {"{\"name\":\"j\",\"legs\":-1e18}", "a.legs must be a whole number"},
+    {"{\"name\":\"j\",\"legs\":9.0}", "a.legs must be from 0 to 8"},
     {"{\"name\":\"j\",\"legs\":-1}", "a.legs must be from 0 to 8"},
     {"{\"name\":\"j\",\"legs\":9}", "a.legs must be from 0 to 8"},
     {"{\"name\":\"j\",\"wild\":1}", "a.wild must be true or false"},
@@ -72,6 +78,29 @@ static void every_type_is_decoded(void **state)
     assert_true(a.wild);
     assert_int_equal(json_array_size(a.young), 2);
     assert_string_equal(json_string_value(json_object_get(a.home, "kind")), "burrow");
+}
+
+/* What the schema allows is taken: characters are counted, and 4.0 is an integer. */
+static void as_the_schema_says(void **state)
+{
+    autojson json_t *j = parse("{\"name\":\"äöü€🐀xyz\",\"path\":\"äöüä\",\"legs\":4.0}");
+    autojson json_t *schema = fields_schema(rows), *expected;
+    struct animal    a = {0};
+    struct err       e = {0};
+
+    (void)state;
+    assert_int_equal(fields_decode(rows, j, "a", &a, &e), 0);
+    assert_string_equal(a.name, "äöü€🐀xyz");
+    assert_int_equal(a.legs, 4);
+    expected = parse("{\"type\":\"object\",\"properties\":{"
+                     "\"name\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":8},"
+                     "\"path\":{\"type\":\"string\"},"
+                     "\"legs\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":8},"
+                     "\"wild\":{\"type\":\"boolean\"},"
+                     "\"young\":{\"type\":\"array\",\"minItems\":1,\"maxItems\":2},"
+                     "\"home\":{\"type\":\"object\"}},"
+                     "\"required\":[\"name\"],\"additionalProperties\":false}");
+    assert_true(json_equal(schema, expected));
 }
 
 static void defaults_stand(void **state)
@@ -135,9 +164,9 @@ static void documents_are_strict(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type_is_decoded), cmocka_unit_test(defaults_stand),
-        cmocka_unit_test(errors_name_the_path),  cmocka_unit_test(nul_bytes_are_refused),
-        cmocka_unit_test(documents_are_strict),
+        cmocka_unit_test(every_type_is_decoded), cmocka_unit_test(as_the_schema_says),
+        cmocka_unit_test(defaults_stand),        cmocka_unit_test(errors_name_the_path),
+        cmocka_unit_test(nul_bytes_are_refused), cmocka_unit_test(documents_are_strict),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

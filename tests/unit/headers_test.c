@@ -50,12 +50,30 @@ struct sent {
     int         finished;
 };
 
+/* As a transport hands it over. */
+static const char *without_blanks(const char *value)
+{
+    static char text[4096];
+    size_t      size;
+
+    if (!value)
+        return NULL;
+    value += strspn(value, " \t");
+    size = strlen(value);
+    while (size > 0 && strchr(" \t", value[size - 1]))
+        size--;
+    assert_true(size < sizeof text);
+    memcpy(text, value, size);
+    text[size] = '\0';
+    return text;
+}
+
 static const char *on_header(void *owner, const char *name)
 {
     const struct sent *s = owner;
 
     if (s->name && strcasecmp(name, s->name) == 0)
-        return s->value;
+        return without_blanks(s->value);
     if (strcmp(name, "MCP-Protocol-Version") == 0)
         return "2026-07-28";
     if (strcmp(name, "Mcp-Method") == 0)
@@ -106,7 +124,7 @@ static int end(void **state)
 static struct sent ask(void **state, const char *tool_name, const char *arguments,
                        const char *header, const char *value)
 {
-    struct mcp_origin from = {.server = *state, .principal = ""};
+    struct mcp_origin from = {.server = *state, .principal = "", .on_http = true};
     struct sent       s = {header, value, tool_name, 0, 0, 0};
     autofree char    *text = str_format("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\","
                                            "\"params\":{\"name\":\"%s\",\"arguments\":%s," META "}}",

@@ -1,13 +1,17 @@
 /* The protocol without a transport: messages go in as JSON texts, and everything that comes out is
- * collected. `on_http` decides whether the exchange has headers, as the two transports differ. */
+ * collected. `on_http` decides whether the exchange has headers, as the two transports differ; in
+ * a batch it has none on HTTP either. */
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -20,7 +24,7 @@
 #define NS "io.modelcontextprotocol/"
 #define TASKS "\"extensions\":{\"" NS "tasks\":{}}"
 
-enum { STATIC_ROWS = 130, LISTED_ROWS = 3, VALUES = 150, BIG = 40 << 20 };
+enum { STATIC_ROWS = 130, LISTED_ROWS = 3, VALUES = 150, BIG = 40 << 20, LARGE = (8 << 20) - 4096 };
 
 static struct event_base *base;
 static struct mcp_server *server;
@@ -28,7 +32,7 @@ static json_t            *out;    /* all messages, in order */
 static json_t            *sent;   /* to sessions: what belongs to no request */
 static int                status; /* of the last finish */
 static int                cancelled;
-static bool               on_http;
+static bool               on_http, in_batch;
 static const char        *principal = "";
 
 /* ---- what is served ---- */
@@ -73,6 +77,37 @@ static void ask_url(struct mcp_call *c)
     mcp_call_ask(c, "q", "elicitation/create", question("url"));
 }
 
+static void ask_model(struct mcp_call *c)
+{
+    mcp_call_on_cancel(c, on_cancelled);
+    mcp_call_ask(c, "q", "sampling/createMessage", json_object());
+}
+
+static void ask_b(struct mcp_call *c)
+{
+    mcp_call_ask(c, "b", "elicitation/create", question(NULL));
+}
+
+/* The second question comes while the first is open. */
+static void ask_twice(struct mcp_call *c)
+{
+    mcp_call_as_task(c);
+    if (mcp_call_answer(c, "a") && mcp_call_answer(c, "b"))
+        mcp_call_finish(c, "both");
+    else if (!mcp_call_ask(c, "a", "elicitation/create", question(NULL)))
+        mcp_call_after(c, 0, ask_b);
+}
+
+static void ask_nothing(struct mcp_call *c)
+{
+    mcp_call_ask(c, "q", "elicitation/create", json_pack("{s:s}", "message", "\xff"));
+}
+
+static void never_in_task(struct mcp_call *c)
+{
+    mcp_call_finish(c, mcp_call_as_task(c) ? "a task" : "no task");
+}
+
 static void babble(struct mcp_call *c)
 {
     mcp_call_progress(c, NAN, 1, "no number");
@@ -99,6 +134,20 @@ static void big_in_task(struct mcp_call *c)
     mcp_call_finish(c, "%s", text);
 }
 
+/* Everything that some revision does not know. */
+static void show(struct mcp_call *c)
+{
+    mcp_call_progress(c, 1, 2, "half");
+    mcp_call_resource_link(c, json_pack("{s:s, s:s}", "uri", "s://1", "name", "one"));
+    mcp_call_audio(c, "", "audio/wav");
+    mcp_call_content(c, json_pack("{s:s, s:s}", "type", "text", "text", "any block"));
+    mcp_call_structured(c, json_pack("{s:b, s:b}", "links", mcp_call_knows_links(c), "progress",
+                                     mcp_call_wants_progress(c)));
+    mcp_call_done(c);
+}
+
+static const char icons[] = "[{\"src\":\"https://example.com/icon.png\"}]";
+
 #define TOOL(symbol, ...)                                                                          \
     {                                                                                              \
         .name = #symbol, .description = #symbol, .input_schema = "{\"type\":\"object\"}",          \
@@ -111,15 +160,38 @@ static const struct mcp_tool tools[] = {
     TOOL(hurry_and_ask),
     TOOL(ask_form, .needs = "elicitation"),
     TOOL(ask_url),
+    TOOL(ask_model),
+    TOOL(ask_twice, .task = MCP_TASK_OPTIONAL),
+    TOOL(ask_nothing),
+    TOOL(never_in_task),
     TOOL(babble),
     TOOL(wait_in_task, .task = MCP_TASK_OPTIONAL),
     TOOL(big_in_task, .task = MCP_TASK_OPTIONAL),
+    TOOL(show, .title = "Show", .icons = icons, .output_schema = "{\"type\":\"object\"}",
+         .hints = {.read_only = true}),
+    {0},
+};
+
+static void greet(struct mcp_call *c)
+{
+    mcp_call_message_text(c, "user", "hello");
+    mcp_call_done(c);
+}
+
+static void greet_as_tool(struct mcp_call *c)
+{
+    mcp_call_finish(c, "hello");
+}
+
+static const struct mcp_prompt prompts[] = {
+    {"greet", "Greet", .icons = icons, .get = greet},
+    {"greet_as_tool", .get = greet_as_tool},
     {0},
 };
 
 static void read_row(struct mcp_call *c)
 {
-    mcp_call_contents(c, NULL, "t");
+    mcp_call_contents(c, NULL, mcp_call_uri(c));
     mcp_call_cache(c, 7000, true);
     mcp_call_done(c);
 }
@@ -140,6 +212,7 @@ static void complete(struct mcp_call *c)
 {
     const char *other = json_string_value(json_object_get(mcp_call_arguments(c), "other"));
 
+    assert_false(mcp_call_as_task(c)); /* tools alone can be tasks */
     for (int i = 0; i < VALUES; i++) {
         autofree char *value = str_format("%s|%s|%s|%s|%d", mcp_call_completes(c),
                                           mcp_call_prefix(c), other, mcp_call_principal(c), i);
@@ -148,9 +221,9 @@ static void complete(struct mcp_call *c)
     mcp_call_done(c);
 }
 
-static char                   uris[STATIC_ROWS][16];
-static struct mcp_resource    rows[STATIC_ROWS + 2];
-static const struct mcp_about about = {.name = "test", .version = "0", .list_ttl_ms = 5000};
+static char                uris[STATIC_ROWS][16];
+static struct mcp_resource rows[STATIC_ROWS + 2];
+static struct mcp_about    about;
 
 /* ---- the transport ---- */
 
@@ -191,9 +264,9 @@ static void start_message(struct mcp_session *session, json_t *message)
 {
     static const struct mcp_exchange_ops with = {on_send, on_finish, NULL, on_header},
                                          without = {on_send, on_finish, NULL, NULL};
-    const struct mcp_origin from = {server, session, principal};
+    const struct mcp_origin from = {server, session, principal, on_http};
 
-    mcp_exchange_start(&from, message, on_http ? &with : &without, message);
+    mcp_exchange_start(&from, message, on_http && !in_batch ? &with : &without, message);
 }
 
 /* `messages` keeps what the headers are read from alive. */
@@ -274,14 +347,19 @@ static const char *last_text(void)
     return rpc_string(json_array_get(json_object_get(last_result(), "content"), 0), "text");
 }
 
+static void turn_loop(void)
+{
+    struct timeval some = {.tv_usec = 5000};
+
+    event_base_loopexit(base, &some);
+    event_base_dispatch(base);
+}
+
 /* Until so many messages have come. */
 static void wait_for(size_t n)
 {
-    for (int i = 0; i < 5000 && json_array_size(out) < n; i++) {
-        struct timeval ms = {.tv_usec = 1000};
-        event_base_loopexit(base, &ms);
-        event_base_dispatch(base);
-    }
+    for (int i = 0; i < 1000 && json_array_size(out) < n; i++)
+        turn_loop();
     assert_int_equal(json_array_size(out), n);
 }
 
@@ -294,8 +372,10 @@ static int set_up(void **state)
     sent = json_array();
     messages = json_array();
     cancelled = 0;
-    on_http = false;
+    on_http = in_batch = false;
     principal = "";
+    about = (struct mcp_about){
+        .name = "test", .title = "Test", .version = "0", .icons = icons, .list_ttl_ms = 5000};
     mcp_server_add_tools(server, tools);
     return 0;
 }
@@ -350,6 +430,166 @@ static void test_deadline_goes_on_after_the_answer(void **state)
     mcp_session_free(s);
 }
 
+static void test_patience_with_a_client_ends(void **state)
+{
+    struct mcp_session *s = begin_session("", "2025-11-25", "\"sampling\":{}");
+
+    (void)state;
+    about.answer_ms = 20;
+    call_legacy(s, 1, "ask_model");
+    wait_for(3);
+    assert_string_equal(last_text(), "the client did not answer in time");
+    assert_int_equal(cancelled, 1);
+    mcp_session_free(s);
+}
+
+static void test_a_task_has_its_time(void **state)
+{
+    autofree char *params = NULL;
+
+    (void)state;
+    about.task_ttl_ms = 50;
+    call_modern("wait_in_task", TASKS);
+    assert_int_equal(json_integer_value(json_object_get(last_result(), "ttlMs")), 50);
+    params = str_format("\"taskId\":\"%s\"", rpc_string(last_result(), "taskId"));
+    send_modern("1", "tasks/get", params, TASKS);
+    assert_string_equal(rpc_string(last_result(), "status"), "working");
+    for (int i = 0; i < 1000 && cancelled == 0; i++)
+        turn_loop();
+    assert_int_equal(cancelled, 1);
+    send_modern("1", "tasks/get", params, TASKS);
+    assert_int_equal(last_error(), RPC_INVALID_PARAMS);
+}
+
+/* ---- questions ---- */
+
+static void answer_last(struct mcp_session *s, const char *outcome)
+{
+    autofree char *text =
+        str_format("{\"jsonrpc\":\"2.0\",\"id\":\"%s\",%s}", rpc_string(last(), "id"), outcome);
+
+    send_text(s, text);
+}
+
+static void test_a_question_while_another_is_open(void **state)
+{
+    struct mcp_session *s = begin_session("", "2025-11-25", "\"elicitation\":{}");
+
+    (void)state;
+    call_legacy(s, 1, "ask_twice");
+    assert_int_equal(json_array_size(out), 2);
+    turn_loop(); /* the second is asked, and waits */
+    assert_int_equal(json_array_size(out), 2);
+    answer_last(s, "\"result\":{\"action\":\"accept\"}");
+    wait_for(3);
+    answer_last(s, "\"result\":{\"action\":\"accept\"}");
+    wait_for(4);
+    assert_string_equal(last_text(), "both");
+    mcp_session_free(s);
+}
+
+static void update_task(const char *id, const char *answers)
+{
+    autofree char *params = str_format("\"taskId\":\"%s\",\"inputResponses\":{%s}", id, answers);
+
+    send_modern("1", "tasks/update", params, TASKS ",\"elicitation\":{}");
+}
+
+static const json_t *get_task(const char *id)
+{
+    autofree char *params = str_format("\"taskId\":\"%s\"", id);
+
+    send_modern("1", "tasks/get", params, TASKS);
+    return last_result();
+}
+
+static void test_a_question_of_a_task_while_another_is_open(void **state)
+{
+    autofree char *id = NULL;
+
+    (void)state;
+    call_modern("ask_twice", TASKS ",\"elicitation\":{}");
+    id = strdup(rpc_string(last_result(), "taskId"));
+    turn_loop();
+    update_task(id, "\"a\":{\"action\":\"accept\"}");
+    turn_loop();
+    assert_string_equal(rpc_string(get_task(id), "status"), "input_required");
+    assert_non_null(json_object_get(json_object_get(last_result(), "inputRequests"), "b"));
+    update_task(id, "\"b\":{\"action\":\"accept\"}");
+    turn_loop();
+    assert_string_equal(rpc_string(get_task(id), "status"), "completed");
+}
+
+/* The retry is another call: who works for this one must hear that it ended. */
+static void test_a_modern_round_ends_the_call(void **state)
+{
+    (void)state;
+    call_modern("ask_model", "\"sampling\":{}");
+    assert_string_equal(rpc_string(last_result(), "resultType"), "input_required");
+    assert_int_equal(cancelled, 1);
+    call_modern("ask_model", "");
+    assert_int_equal(last_error(), RPC_MISSING_CAPABILITY);
+    assert_int_equal(cancelled, 2);
+}
+
+static void test_a_refused_question(void **state)
+{
+    struct mcp_session *s = begin_session("", "2025-11-25", "\"elicitation\":{},\"sampling\":{}");
+
+    (void)state;
+    call_legacy(s, 1, "ask_form"); /* there a refusal is an answer */
+    answer_last(s, "\"error\":{\"code\":-1,\"message\":\"no\"}");
+    wait_for(3);
+    assert_string_equal(last_text(), "answered");
+    call_legacy(s, 1, "ask_model");
+    answer_last(s, "\"error\":{\"code\":-1,\"message\":\"no\"}");
+    wait_for(5);
+    assert_string_equal(last_text(), "the client refused to answer");
+    assert_true(json_is_true(json_object_get(last_result(), "isError")));
+    assert_int_equal(cancelled, 1); /* its work ends too */
+    mcp_session_free(s);
+}
+
+static void must_abort(void (*does)(void))
+{
+    pid_t pid = fork();
+    int   how;
+
+    if (pid == 0) {
+        alarm(10);
+        close(STDERR_FILENO);
+        does();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT);
+}
+
+static void ask_modern_nothing(void)
+{
+    call_modern("ask_nothing", "\"elicitation\":{}");
+}
+
+static void get_prompt_as_tool(void)
+{
+    mcp_server_add_prompts(server, prompts);
+    send_modern("1", "prompts/get", "\"name\":\"greet_as_tool\"", "");
+}
+
+static void free_server_under_session(void)
+{
+    begin_session("", "2025-11-25", "");
+    mcp_server_free(server);
+}
+
+static void test_errors_of_the_program_end_it(void **state)
+{
+    (void)state;
+    must_abort(ask_modern_nothing);
+    must_abort(get_prompt_as_tool);
+    must_abort(free_server_under_session);
+}
+
 /* ---- what the client can do ---- */
 
 static void test_modes_of_elicitation(void **state)
@@ -372,7 +612,7 @@ static void test_modes_of_elicitation(void **state)
     json_decref(expected);
 }
 
-static void test_a_need_in_the_old_era_is_a_result(void **state)
+static void test_a_need_in_the_legacy_era_is_a_result(void **state)
 {
     struct mcp_session *s = begin_session("", "2025-11-25", "");
 
@@ -422,6 +662,17 @@ static void test_the_oldest_revision_is_for_stdio(void **state)
     mcp_session_free(s);
 }
 
+static void test_a_batch_on_http_is_no_stdio(void **state)
+{
+    struct mcp_session *s;
+
+    (void)state;
+    on_http = in_batch = true;
+    s = begin_session("", "2024-11-05", "");
+    assert_string_equal(rpc_string(last_result(), "protocolVersion"), "2025-11-25");
+    mcp_session_free(s);
+}
+
 static void test_a_modern_initialize_is_told_the_versions(void **state)
 {
     (void)state;
@@ -451,17 +702,128 @@ static void test_numbers_and_texts_that_json_does_not_know(void **state)
         "image/\xef\xbf\xbd");
 }
 
-/* ---- lists, completions, caching ---- */
+/* ---- what the revisions know ---- */
 
 static void add_rows(void)
 {
     for (int i = 0; i < STATIC_ROWS; i++) {
         snprintf(uris[i], sizeof uris[i], "s://%d", i);
-        rows[i] = (struct mcp_resource){.uri = uris[i], .name = "static", .read = read_row};
+        rows[i] = (struct mcp_resource){
+            .uri = uris[i], .name = "static", .title = "Static", .icons = icons, .read = read_row};
     }
     rows[STATIC_ROWS] = (struct mcp_resource){"l://{id}", "family", .complete = complete};
     mcp_server_add_resources(server, rows);
 }
+
+static const struct knows {
+    const char *date;
+    bool        audio, annotations, completions, progress_text; /* since 2025-03-26 */
+    bool        structured, links, titles;                      /* since 2025-06-18 */
+    bool        icons;                                          /* since 2025-11-25 */
+    int         not_found;
+} revisions[] = {
+    {"2024-11-05", 0, 0, 0, 0, 0, 0, 0, 0, -32002}, {"2025-03-26", 1, 1, 1, 1, 0, 0, 0, 0, -32002},
+    {"2025-06-18", 1, 1, 1, 1, 1, 1, 1, 0, -32002}, {"2025-11-25", 1, 1, 1, 1, 1, 1, 1, 1, -32002},
+    {"2026-07-28", 1, 1, 1, 1, 1, 1, 1, 1, -32602},
+};
+
+/* In a session, or in none; with a progress token in both. */
+static void send_in(struct mcp_session *s, const char *method, const char *params)
+{
+    autofree char *text =
+        str_format("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\",\"params\":{%s%s"
+                   "\"_meta\":{\"progressToken\":1}}}",
+                   method, params, *params ? "," : "");
+
+    if (s)
+        send_text(s, text);
+    else
+        send_modern("1", method, params, "");
+}
+
+static void check_has(const json_t *object, const char *member, bool expected)
+{
+    assert_int_equal(json_object_get(object, member) != NULL, expected);
+}
+
+static const json_t *row_of(struct mcp_session *s, const char *method, const char *member, size_t i)
+{
+    send_in(s, method, "");
+    return json_array_get(json_object_get(last_result(), member), i);
+}
+
+static void check_rows(struct mcp_session *s, const struct knows *k)
+{
+    const json_t *tool = row_of(s, "tools/list", "tools", sizeof tools / sizeof *tools - 2);
+
+    assert_string_equal(rpc_string(tool, "name"), "show");
+    check_has(tool, "annotations", k->annotations);
+    check_has(tool, "outputSchema", k->structured);
+    check_has(tool, "title", k->titles);
+    check_has(tool, "icons", k->icons);
+    static const char *const lists[][2] = {{"prompts/list", "prompts"},
+                                           {"resources/list", "resources"}};
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *row = row_of(s, lists[i][0], lists[i][1], 0);
+        check_has(row, "title", k->titles);
+        check_has(row, "icons", k->icons);
+    }
+}
+
+static void check_result(struct mcp_session *s, const struct knows *k)
+{
+    const json_t *progress, *content, *structured;
+
+    json_array_clear(out);
+    send_in(s, "tools/call", "\"name\":\"show\"");
+    wait_for(2);
+    progress = json_object_get(json_array_get(out, 0), "params");
+    check_has(progress, "message", k->progress_text);
+    content = json_object_get(last_result(), "content");
+    assert_string_equal(rpc_string(json_array_get(content, 0), "type"),
+                        k->links ? "resource_link" : "text");
+    assert_string_equal(rpc_string(json_array_get(content, 0), k->links ? "uri" : "text"), "s://1");
+    assert_string_equal(rpc_string(json_array_get(content, 1), "type"),
+                        k->audio ? "audio" : "text");
+    assert_string_equal(rpc_string(json_array_get(content, 2), "text"), "any block");
+    structured = json_object_get(last_result(), "structuredContent");
+    assert_int_equal(structured != NULL, k->structured);
+    if (structured) {
+        assert_int_equal(json_is_true(json_object_get(structured, "links")), k->links);
+        assert_true(json_is_true(json_object_get(structured, "progress")));
+    }
+    send_in(s, "resources/read", "\"uri\":\"s://1\"");
+    assert_string_equal(
+        rpc_string(json_array_get(json_object_get(last_result(), "contents"), 0), "text"), "s://1");
+    send_in(s, "resources/read", "\"uri\":\"s://none\"");
+    assert_int_equal(last_error(), k->not_found);
+}
+
+static void test_what_each_revision_knows(void **state)
+{
+    (void)state;
+    add_rows();
+    mcp_server_add_prompts(server, prompts);
+    for (size_t i = 0; i < sizeof revisions / sizeof *revisions; i++) {
+        const struct knows *k = &revisions[i];
+        struct mcp_session *s = k->not_found == -32002 ? begin_session("", k->date, "") : NULL;
+        const json_t       *about_us;
+
+        if (!s)
+            send_modern("1", "server/discover", "", "");
+        about_us = s ? json_object_get(last_result(), "serverInfo")
+                     : json_object_get(json_object_get(last_result(), "_meta"), NS "serverInfo");
+        assert_non_null(about_us);
+        check_has(about_us, "title", k->titles);
+        check_has(about_us, "icons", k->icons);
+        check_has(json_object_get(last_result(), "capabilities"), "completions", k->completions);
+        check_rows(s, k);
+        check_result(s, k);
+        mcp_session_free(s);
+    }
+}
+
+/* ---- lists, completions, caching ---- */
 
 static void list_page(const char *cursor)
 {
@@ -477,7 +839,7 @@ static void test_pages_of_what_is_registered_and_what_is_made(void **state)
 
     (void)state;
     add_rows();
-    mcp_server_list_resources(server, list_rows);
+    mcp_server_set_resource_lister(server, list_rows);
     principal = "ann";
     do {
         list_page(next);
@@ -533,7 +895,7 @@ static void test_completions_are_cut_and_counted(void **state)
                 "\"ref\":{\"type\":\"ref/resource\",\"uri\":\"l://{id}\"},"
                 "\"argument\":{\"name\":\"id\",\"value\":\"pre\"},"
                 "\"context\":{\"arguments\":{\"other\":\"chosen\"}}",
-                "");
+                TASKS);
     completion = json_object_get(last_result(), "completion");
     assert_int_equal(json_array_size(json_object_get(completion, "values")), 100);
     assert_string_equal(json_string_value(json_array_get(json_object_get(completion, "values"), 0)),
@@ -621,6 +983,76 @@ static void test_results_that_find_no_room_are_lost_and_said_so(void **state)
     assert_string_equal(task_status(0), "completed");
 }
 
+static void test_only_tools_that_say_so_become_tasks(void **state)
+{
+    (void)state;
+    call_modern("never_in_task", TASKS);
+    assert_string_equal(last_text(), "no task");
+}
+
+/* A request whose `member` has nearly 8 MiB, put in as JSON: parsing it would take the time. */
+static void send_large(const char *method, const char *name, const char *value, const char *member,
+                       json_t *large)
+{
+    json_t *message = json_pack("{s:s, s:s, s:s, s:{s:s, s:O, s:{s:s, s:{s:{s:{}}, s:{}}}}}",
+                                "jsonrpc", "2.0", "id", "1", "method", method, "params", name,
+                                value, member, large, "_meta", NS "protocolVersion", "2026-07-28",
+                                NS "clientCapabilities", "extensions", NS "tasks", "elicitation");
+
+    assert_non_null(message);
+    json_array_append_new(messages, message);
+    start_message(NULL, message);
+}
+
+static void test_what_tasks_keep_is_bounded_by_principal(void **state)
+{
+    autofree char   *letters = str_format("%0*d", LARGE, 0);
+    autojson json_t *large = json_pack("{s:{s:s}}", "a", "x", letters);
+    char            *ids[7];
+
+    (void)state;
+    principal = "ann";
+    for (size_t i = 0; i < 7; i++) {
+        send_large("tools/call", "name", "ask_twice", "arguments", large);
+        assert_string_equal(rpc_string(last_result(), "resultType"), "task");
+        ids[i] = strdup(rpc_string(last_result(), "taskId"));
+    }
+    turn_loop();
+    send_large("tasks/update", "taskId", ids[0], "inputResponses", large);
+    assert_int_equal(last_error(), 0);
+    send_large("tasks/update", "taskId", ids[1], "inputResponses", large); /* no room */
+    assert_int_equal(last_error(), RPC_INVALID_PARAMS);
+    assert_string_equal(rpc_string(get_task(ids[1]), "status"), "input_required");
+    json_array_clear(out);
+    send_large("tools/call", "name", "wait_in_task", "arguments",
+               large); /* runs within its request */
+    assert_int_equal(json_array_size(out), 0);
+    principal = "bob";
+    send_large("tools/call", "name", "wait_in_task", "arguments", large);
+    assert_int_equal(json_array_size(out), 1);
+
+    principal = "ann"; /* what ends gives it back */
+    for (size_t i = 0; i < 7; i++) {
+        autofree char *params = str_format("\"taskId\":\"%s\"", ids[i]);
+        send_modern("1", "tasks/cancel", params, TASKS);
+        free(ids[i]);
+    }
+    for (size_t i = 0; i < 7; i++) {
+        send_large("tools/call", "name", "wait_in_task", "arguments", large);
+        assert_string_equal(rpc_string(last_result(), "resultType"), "task");
+    }
+}
+
+static void test_capabilities_have_a_size(void **state)
+{
+    autofree char *large = str_format("\"x\":{\"y\":\"%0*d\"}", 65536, 0);
+
+    (void)state;
+    call_modern("never_in_task", large);
+    assert_int_equal(last_error(), RPC_INVALID_PARAMS);
+    assert_int_equal(status, 400);
+}
+
 /* ---- stopping ---- */
 
 static void test_listeners_are_told_of_the_end(void **state)
@@ -666,12 +1098,21 @@ int main(void)
         TEST(test_deadline_ends_a_call),
         TEST(test_deadline_goes_on_while_the_client_is_asked),
         TEST(test_deadline_goes_on_after_the_answer),
+        TEST(test_patience_with_a_client_ends),
+        TEST(test_a_task_has_its_time),
+        TEST(test_a_question_while_another_is_open),
+        TEST(test_a_question_of_a_task_while_another_is_open),
+        TEST(test_a_modern_round_ends_the_call),
+        TEST(test_a_refused_question),
+        TEST(test_errors_of_the_program_end_it),
         TEST(test_modes_of_elicitation),
-        TEST(test_a_need_in_the_old_era_is_a_result),
+        TEST(test_a_need_in_the_legacy_era_is_a_result),
         TEST(test_an_id_in_use_is_refused_without_it),
         TEST(test_the_oldest_revision_is_for_stdio),
+        TEST(test_a_batch_on_http_is_no_stdio),
         TEST(test_a_modern_initialize_is_told_the_versions),
         TEST(test_numbers_and_texts_that_json_does_not_know),
+        TEST(test_what_each_revision_knows),
         TEST(test_pages_of_what_is_registered_and_what_is_made),
         TEST(test_cursors_of_others_are_refused),
         TEST(test_caching),
@@ -679,6 +1120,9 @@ int main(void)
         TEST(test_changes_reach_their_principal_only),
         TEST(test_tasks_are_counted_by_principal),
         TEST(test_results_that_find_no_room_are_lost_and_said_so),
+        TEST(test_only_tools_that_say_so_become_tasks),
+        TEST(test_what_tasks_keep_is_bounded_by_principal),
+        TEST(test_capabilities_have_a_size),
         TEST(test_listeners_are_told_of_the_end),
         TEST(test_subscriptions_have_a_size),
     };

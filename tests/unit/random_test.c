@@ -42,11 +42,28 @@ static void fills_what_it_was_given(void **state)
     random_bytes(bytes, 0);
 }
 
+static void ids_spread_over_buckets(void **state)
+{
+    size_t n[8] = {0};
+    char   id[33];
+
+    (void)state;
+    for (int i = 0; i < 8000; i++) {
+        random_id(id);
+        n[random_id_bucket(id, 8)]++;
+    }
+    for (size_t i = 0; i < 8; i++)
+        assert_in_range(n[i], 700, 1300);
+    assert_int_equal(random_id_bucket("", 8), 0);
+    assert_int_equal(random_id_bucket("none of ours", 8), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_are_hexadecimal),
         cmocka_unit_test(fills_what_it_was_given),
+        cmocka_unit_test(ids_spread_over_buckets),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -247,11 +246,36 @@ static void writes_numbers(void **state)
         assert_null(rpc_number(none[i]));
 }
 
+static void counts_requests(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t      n;
+    } rows[] = {
+        {"{\"id\":1,\"method\":\"a\"}", 1},
+        {"{\"id\":\"1\",\"method\":\"a\"}", 1},
+        {"{\"method\":\"a\"}", 0},
+        {"{\"id\":1,\"result\":{}}", 0},
+        {"{\"id\":1,\"method\":2}", 0},
+        {"7", 0},
+        {"[]", 0},
+        {"[{\"id\":1,\"method\":\"a\"},{\"method\":\"a\"},7,{\"id\":2,\"method\":\"b\"}]", 2},
+        {"[[{\"id\":1,\"method\":\"a\"}]]", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        autojson json_t *message = json_loads(rows[i].text, JSON_DECODE_ANY, NULL);
+        assert_int_equal(rpc_count_requests(message), rows[i].n);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads),  cmocka_unit_test(reads_bombs),    cmocka_unit_test(parses),
-        cmocka_unit_test(writes), cmocka_unit_test(writes_numbers),
+        cmocka_unit_test(reads),          cmocka_unit_test(reads_bombs),
+        cmocka_unit_test(parses),         cmocka_unit_test(writes),
+        cmocka_unit_test(writes_numbers), cmocka_unit_test(counts_requests),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

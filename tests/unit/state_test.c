@@ -56,6 +56,7 @@ static void must_open(struct states *s, const char *subject, const char *text, c
 
     if (!opened)
         fail_msg("%s", e.msg);
+    assert_int_equal(e.kind, ERR_NONE);
     autofree char *dumped = json_dumps(opened, JSON_COMPACT | JSON_ENCODE_ANY);
     assert_string_equal(dumped, content);
 }

@@ -174,6 +174,19 @@ static void small_questions(void **state)
     (void)state;
     assert_string_equal(text, "a-1");
     free(text);
+    text = str_dup("");
+    assert_string_equal(text, "");
+    free(text);
+    text = str_ndup("jerboa", 3);
+    assert_string_equal(text, "jer");
+    free(text);
+    assert_int_equal(str_hex_digit('0'), 0);
+    assert_int_equal(str_hex_digit('9'), 9);
+    assert_int_equal(str_hex_digit('a'), 10);
+    assert_int_equal(str_hex_digit('F'), 15);
+    for (const char *c = "/:@G`g \x10\xe1"; *c; c++)
+        assert_int_equal(str_hex_digit(*c), -1);
+    assert_int_equal(str_hex_digit('\0'), -1);
     assert_true(str_starts("node:24", "node:"));
     assert_true(str_starts("node", ""));
     assert_false(str_starts("nod", "node"));

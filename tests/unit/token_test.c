@@ -146,6 +146,9 @@ static void wants_a_private_file(void **state)
     t = tokens_load(path, &e);
     assert_non_null(t);
     tokens_free(t);
+    assert_int_equal(write(fd, "\n\0\nbob " TWO, 23), 23);
+    assert_null(tokens_load(path, &e)); /* bob would be forgotten in silence */
+    assert_non_null(strstr(e.msg, "there is a NUL byte in it"));
     unlink(path);
     close(fd);
     assert_null(tokens_load(path, &e));
