@@ -20,7 +20,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
 #include "base/json.h"
 
 struct mcp_call;

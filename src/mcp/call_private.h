@@ -25,12 +25,12 @@ struct mcp_call {
     json_t                    *variables;
     void (*handler)(struct mcp_call *c);
 
-    json_t *items; /* collected: content, messages, contents, values or rows */
-    json_t *structured;
-    size_t  left_out; /* values beyond what may be sent */
-    char   *next;     /* cursor of the next page, or NULL */
-    bool    failed;
-    bool    refused; /* the client would not answer a question */
+    json_t    *items; /* collected: content, messages, contents, values or rows */
+    json_t    *structured;
+    json_int_t left_out; /* values beyond what may be sent */
+    char      *next;     /* cursor of the next page, or NULL */
+    bool       failed;
+    bool       refused; /* the client would not answer a question */
 
     char   *state;
     json_t *asks;    /* this round's: key to {method, params} */

@@ -1,7 +1,4 @@
 /* resources/list, resources/templates/list, resources/read. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/str.h"
 #include "mcp/call_private.h"
 #include "mcp/offer.h"

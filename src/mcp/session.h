@@ -3,8 +3,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "mcp/exchange.h"
 #include "mcp/request.h"
 #include "mcp/revision.h"

@@ -71,7 +71,7 @@ char *states_seal(struct states *s, const char *subject, const json_t *content)
 {
     unsigned char    mac[MAC_SIZE];
     autojson json_t *payload = json_pack("{s:I, s:I, s:O}", "e", (json_int_t)now_s() + LIFE_S, "n",
-                                        (json_int_t)s->last + 1, "c", content);
+                                         (json_int_t)s->last + 1, "c", content);
     autofree char   *text = json_dumps(payload, JSON_COMPACT), *left = NULL, *right = NULL;
 
     if (!text || strlen(text) > STATE_MAX)

@@ -5,12 +5,9 @@
  * tasks.c for those that go on in the background, then resources.c and prompts.c. */
 #pragma once
 
-#include <event2/event.h>
-
 #include "mcp/server.h"
 
 struct fixture { /* the context of every handler */
-    struct event_base *base;
     struct mcp_server *server;
 };
 
@@ -22,6 +19,7 @@ extern const char         png_base64[], wav_base64[]; /* one pixel, one moment o
 /* What is offered; the last row of each table has no name. */
 extern const struct mcp_tool     plain_tools[], asking_tools[], task_tools[];
 extern const struct mcp_resource resources[];
+void                             list_by_id(struct mcp_call *c); /* those that a template reads */
 extern const struct mcp_prompt   prompts[];
 
 /* What the person filled into a form; NULL: declined, cancelled, or no proper answer. */

@@ -28,18 +28,20 @@ static const struct mcp_about about = {
 
 static int serve(const struct serve_options *o, struct err *e)
 {
-    struct fixture f = {.base = event_base_new()};
-    int            r;
+    struct event_base *base = event_base_new();
+    struct fixture     f;
+    int                r;
 
-    f.server = mcp_server_new(f.base, &about, &f);
+    f.server = mcp_server_new(base, &about, &f);
     mcp_server_add_tools(f.server, plain_tools);
     mcp_server_add_tools(f.server, asking_tools);
     mcp_server_add_tools(f.server, task_tools);
     mcp_server_add_resources(f.server, resources);
+    mcp_server_set_resource_lister(f.server, list_by_id);
     mcp_server_add_prompts(f.server, prompts);
-    r = serve_run(f.server, f.base, o, e);
+    r = serve_run(f.server, base, o, e);
     mcp_server_free(f.server);
-    event_base_free(f.base);
+    event_base_free(base);
     return r;
 }
 

@@ -1,6 +1,5 @@
-/* Resources: fixed ones, one that changes, and a family described by a template. */
-#include <string.h>
-
+/* Resources: fixed ones, one that changes, a family described by a template, a list of some of it.
+ */
 #include "base/fd.h"
 #include "base/str.h"
 #include "fixture.h"
@@ -13,6 +12,7 @@ static void answer_text(struct mcp_call *c, const char *mime_type, const char *t
 
 static void static_text(struct mcp_call *c)
 {
+    mcp_call_cache(c, 60000, true); /* for a minute, by any proxy too */
     answer_text(c, "text/plain", "This is the content of the static text resource.");
 }
 
@@ -36,11 +36,21 @@ static void by_template(struct mcp_call *c)
     answer_text(c, "application/json", text);
 }
 
+static const char *const ids[] = {"123", "124", "200", NULL};
+
 static void complete_id(struct mcp_call *c)
 {
-    static const char *const ids[] = {"123", "124", "200", NULL};
-
     complete_from(c, ids);
+}
+
+/* Made anew for each client that asks; it could come from a database, in pages, and later. */
+void list_by_id(struct mcp_call *c)
+{
+    for (size_t i = 0; ids[i]; i++) {
+        autofree char *uri = str_format("test://template/%s/data", ids[i]);
+        mcp_call_listed(c, json_pack("{s:s, s:s}", "uri", uri, "name", ids[i]));
+    }
+    mcp_call_done(c);
 }
 
 const struct mcp_resource resources[] = {

@@ -36,6 +36,12 @@ static void embedded_resource(struct mcp_call *c)
     mcp_call_done(c);
 }
 
+static void resource_link(struct mcp_call *c)
+{
+    mcp_call_resource_link(c, json_pack("{s:s, s:s}", "uri", "test://static-text", "name", "text"));
+    mcp_call_done(c);
+}
+
 static void multiple_content_types(struct mcp_call *c)
 {
     mcp_call_text(c, "Multiple content types test:");
@@ -131,6 +137,18 @@ static void resource_change(struct mcp_call *c)
     simple_text(c);
 }
 
+/* Here a handler would end what works for the call: a child, a transfer. */
+static void stop_work(struct mcp_call *c)
+{
+    mcp_server_resource_updated(server_of(c), NULL, "test://watched-resource");
+}
+
+static void endless(struct mcp_call *c)
+{
+    mcp_call_set_deadline(c, 500);
+    mcp_call_on_cancel(c, stop_work);
+}
+
 /* ---- what is offered ---- */
 
 /* clang-format off */
@@ -187,6 +205,7 @@ const struct mcp_tool plain_tools[] = {
     {"test_audio_content", NULL, "Returns a sound", no_arguments, .call = audio_content},
     {"test_embedded_resource", NULL, "Returns a resource within its result", no_arguments,
      .call = embedded_resource},
+    {"test_resource_link", NULL, "Names a resource", no_arguments, .call = resource_link},
     {"test_multiple_content_types", NULL, "Returns text, an image and a resource", no_arguments,
      .call = multiple_content_types},
     {"test_structured_content", NULL, "Returns data by a schema", no_arguments,
@@ -212,5 +231,7 @@ const struct mcp_tool plain_tools[] = {
     {"test_trigger_resource_change", NULL,
      "Tells that the resources and test://watched-resource changed", no_arguments,
      .call = resource_change},
+    {"test_deadline", NULL, "Never ends by itself; calls test://watched-resource changed then",
+     no_arguments, .call = endless},
     {0},
 };

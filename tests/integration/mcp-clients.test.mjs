@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { legacy, limit, load, modern, packagesDirectory, program, startHttp } from './mcp.mjs';
+import { call, legacy, limit, load, modern, packagesDirectory, program, startHttp } from './mcp.mjs';
 
 const info = { name: 'jerboa-tests', version: '1.0.0' };
 const capabilities = { elicitation: {}, sampling: {}, roots: {} };
@@ -84,7 +84,8 @@ for (const [name, variant] of Object.entries(variants)) {
       assert.equal(tools[0].name, 'test_simple_text');
       assert.equal(tools[0].annotations.readOnlyHint, true);
       assert.deepEqual((await client.listResources()).resources.map((r) => r.uri),
-        ['test://static-text', 'test://static-binary', 'test://watched-resource']);
+        ['test://static-text', 'test://static-binary', 'test://watched-resource',
+          ...[123, 124, 200].map((id) => `test://template/${id}/data`)]); // those are made when asked for
       assert.deepEqual((await client.listResourceTemplates()).resourceTemplates.map((r) => r.uriTemplate),
         ['test://template/{id}/data']);
       assert.equal((await client.listPrompts()).prompts[0].name, 'test_simple_prompt');
@@ -99,6 +100,8 @@ for (const [name, variant] of Object.entries(variants)) {
       assert.match(text(await call({ name: 'test_simple_text' })), /simple text/);
       assert.equal((await call({ name: 'test_image_content' })).content[0].mimeType, 'image/png');
       assert.equal((await call({ name: 'test_audio_content' })).content[0].mimeType, 'audio/wav');
+      assert.deepEqual((await call({ name: 'test_resource_link' })).content[0],
+        { type: 'resource_link', uri: 'test://static-text', name: 'text' });
       assert.deepEqual((await call({ name: 'test_structured_content' })).structuredContent, { answer: 42, unit: 'none' });
       assert.equal(text(await call({ name: 'greet', arguments: { name: 'Zoë' } })), 'Hello, Zoë!');
       assert.deepEqual((await call({ name: 'test_multiple_content_types' })).content.map((c) => c.type), ['text', 'image', 'resource']);
@@ -179,6 +182,16 @@ for (const [name, variant] of Object.entries(variants)) {
       assert.deepEqual(errors, []);
     });
 
+    test('ends by its deadline, and its work too', async (t) => {
+      const { call, client, on } = await connect(t, variant);
+      const updated = new Promise((resolve) => on('notifications/resources/updated', resolve));
+      if (variant.version === modern) await client.listen({ resourceSubscriptions: ['test://watched-resource'] });
+      else await client.subscribeResource({ uri: 'test://watched-resource' });
+      const result = await call({ name: 'test_deadline' });
+      assert.deepEqual([result.isError, text(result)], [true, 'timed out']);
+      await updated;
+    });
+
     if (variant.version === legacy)
       test('logs', async (t) => {
         const { call, client, on } = await connect(t, variant);
@@ -200,6 +213,13 @@ for (const [name, variant] of Object.entries(variants)) {
     });
   });
 }
+
+test('what may be kept, and for how long', limit, async (t) => {
+  const { url } = await startHttp(t);
+  const read = async (uri) => (await call(url, 'resources/read', { uri })).result;
+  assert.partialDeepStrictEqual(await read('test://static-text'), { ttlMs: 60_000, cacheScope: 'public' });
+  assert.partialDeepStrictEqual(await read('test://watched-resource'), { ttlMs: 0, cacheScope: 'private' });
+});
 
 describe('Inspector', limit, () => {
   const launcher = () => path.join(packagesDirectory(), 'node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js');
@@ -229,7 +249,7 @@ describe('Inspector', limit, () => {
       const { tools } = await ask('tools/list', '--strict');
       assert.equal(tools[0].name, 'test_simple_text');
       assert.equal(text(await ask('tools/call', '--tool-name', 'greet', '--tool-arg', 'name=Ada')), 'Hello, Ada!');
-      assert.equal((await ask('resources/list')).resources.length, 3);
+      assert.equal((await ask('resources/list')).resources.length, 6);
       assert.match((await ask('resources/read', '--uri', 'test://static-text')).contents[0].text, /static text/);
       assert.ok((await ask('prompts/list')).prompts.length >= 4);
       const prompt = await ask('prompts/get', '--prompt-name', 'test_prompt_with_arguments', '--prompt-args', 'arg1=x', 'arg2=y');

@@ -612,7 +612,7 @@ static void test_modes_of_elicitation(void **state)
     json_decref(expected);
 }
 
-static void test_a_need_in_the_old_era_is_a_result(void **state)
+static void test_a_need_in_the_legacy_era_is_a_result(void **state)
 {
     struct mcp_session *s = begin_session("", "2025-11-25", "");
 
@@ -1106,7 +1106,7 @@ int main(void)
         TEST(test_a_refused_question),
         TEST(test_errors_of_the_program_end_it),
         TEST(test_modes_of_elicitation),
-        TEST(test_a_need_in_the_old_era_is_a_result),
+        TEST(test_a_need_in_the_legacy_era_is_a_result),
         TEST(test_an_id_in_use_is_refused_without_it),
         TEST(test_the_oldest_revision_is_for_stdio),
         TEST(test_a_batch_on_http_is_no_stdio),
