@@ -17,7 +17,7 @@ json_t *call_result(const struct mcp_call *c)
                                           [CALL_COMPLETION] = "values",
                                           [CALL_LIST] = "resources"};
     json_t                  *result = rpc_pack("{s:O}", members[c->kind], c->items);
-    json_int_t               total = (json_int_t)json_array_size(c->items) + c->left_out;
+    json_int_t total = (json_int_t)json_array_size(c->items) + (json_int_t)c->left_out;
 
     if (c->kind == CALL_COMPLETION) {
         json_object_set_new(result, "hasMore", json_boolean(c->left_out > 0));

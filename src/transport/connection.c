@@ -609,9 +609,23 @@ void connections_add(struct connections *all, int fd_take)
 /* While a request comes and nothing waits to be read, only the request's time counts. */
 static bool is_late(const struct connection *c, int64_t now)
 {
+    if (c->state == DEAD)
+        return false;
     if (c->request_due_ms && c->request_due_ms <= now)
         return true;
     return c->due_ms && c->due_ms <= now && (c->request_due_ms == 0 || waiting_out(c) > 0);
+}
+
+static void end_late(struct connection *c)
+{
+    if (!is_receiving(c) || waiting_out(c) > 0) {
+        die(c);
+        return;
+    }
+    c->all->counts.slow++;
+    refuse(c, 408, "a request must be complete within its time");
+    shrink(&c->in, &c->in_from, 0);
+    count(c);
 }
 
 void connections_tick(struct connections *all)
@@ -619,18 +633,9 @@ void connections_tick(struct connections *all)
     struct connection *c;
     int64_t            now = clock_ms();
 
-    LIST_FOREACH (c, &all->open, entry) { /* none is freed here */
-        if (c->state == DEAD || !is_late(c, now))
-            continue;
-        if (is_receiving(c) && waiting_out(c) == 0) {
-            all->counts.slow++;
-            refuse(c, 408, "a request must be complete within its time");
-            shrink(&c->in, &c->in_from, 0);
-            count(c);
-        } else {
-            die(c);
-        }
-    }
+    LIST_FOREACH (c, &all->open, entry) /* none is freed here */
+        if (is_late(c, now))
+            end_late(c);
 }
 
 bool connections_are_busy(const struct connections *all)

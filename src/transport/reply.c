@@ -245,8 +245,6 @@ void replies_heartbeat(struct replies *all)
 {
     static const char comment[] = ":\n\n";
 
-    struct reply *r;
-
-    LIST_FOREACH (r, &all->streams, entry)
+    for (struct reply *r = LIST_FIRST(&all->streams); r; r = LIST_NEXT(r, entry))
         write_to(r, comment, strlen(comment));
 }
