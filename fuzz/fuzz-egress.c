@@ -180,7 +180,13 @@ static void on_violated(void *owner, const char *sentence)
     play.violated = true;
 }
 
-static const struct egress_ops ops = {on_send, on_violated};
+static bool on_has_room(void *owner)
+{
+    (void)owner;
+    return true;
+}
+
+static const struct egress_ops ops = {on_send, on_has_room, on_violated};
 
 /* ---- what init says ---- */
 

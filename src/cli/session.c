@@ -11,11 +11,12 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "loop/deadline.h"
 #include "loop/later.h"
 #include "loop/stream.h"
 #include "sandbox/sandbox.h"
 
-enum { STDIN_BUFFER = 1 << 16, OUT_QUEUE = 2 * WINDOW_FROM_INIT };
+enum { STDIN_BUFFER = 1 << 16, OUT_QUEUE = 2 * WINDOW_FROM_INIT, LINGER_MS = 2000, LOOK_MS = 5 };
 
 static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP};
 enum { SIGNALS = sizeof forwarded / sizeof forwarded[0] };
@@ -27,6 +28,8 @@ struct session {
     struct run_result  result;
     struct resolver   *resolver;
     json_t            *refused, *connections;
+    struct deadline    linger; /* until what the script sent has left */
+    int                lingered_ms;
     json_t            *walls; /* as the sandbox told them */
     struct stream     *in, *out[STREAM_COUNT];
     struct later       later;
@@ -123,6 +126,22 @@ static void on_stdin_room(void *owner)
         stream_offer(s->in);
 }
 
+/* A script may write, close and exit: its bytes are still to be carried out. */
+static void stop_when_sent(void *owner)
+{
+    struct session *s = owner;
+    struct egress  *e = s->sandbox_done ? NULL : sandbox_egress(s->sandbox);
+
+    if (s->sandbox_done)
+        return;
+    if (e && egress_is_sending(e) && s->lingered_ms < LINGER_MS) {
+        s->lingered_ms += LOOK_MS;
+        deadline_set(&s->linger, LOOK_MS);
+        return;
+    }
+    sandbox_stop(s->sandbox);
+}
+
 static void on_run_done(void *owner, const struct run_result *r)
 {
     struct session *s = owner;
@@ -135,7 +154,7 @@ static void on_run_done(void *owner, const struct run_result *r)
         s->connections = egress_log(sandbox_egress(s->sandbox));
     }
     if (!s->sandbox_done)
-        sandbox_stop(s->sandbox);
+        stop_when_sent(s);
     later_ask(&s->later); /* a sandbox whose jail died was done first */
 }
 
@@ -219,6 +238,7 @@ static void session_done(struct session *s)
         if (s->signals[i])
             event_free(s->signals[i]);
     later_done(&s->later);
+    deadline_done(&s->linger);
     resolver_free(s->resolver);
     event_base_free(s->base);
 }
@@ -248,6 +268,7 @@ int session_run(const json_t *plan, const struct policy *policy, const struct ru
     if (!s.base)
         return err_set(e, ERR_INTERNAL, "no event loop");
     later_init(&s.later, s.base, step, &s);
+    deadline_init(&s.linger, s.base, stop_when_sent, &s);
     s.resolver = network.resolver = resolver_new(s.base, NULL);
     s.sandbox = sandbox_start(s.base, plan, policy ? &network : NULL, &sandbox_ops, &s, e);
     if (!s.sandbox) {
@@ -261,6 +282,7 @@ int session_run(const json_t *plan, const struct policy *policy, const struct ru
     *ret = (struct session_result){s.result, exit_status(&s), s.walls, s.refused, s.connections};
     session_done(&s);
     if (s.stdout_sys && s.stdout_sys != EPIPE) {
+        session_result_done(ret);
         errno = s.stdout_sys;
         return err_sys(e, "standard output");
     }

@@ -84,7 +84,8 @@ static void write_out(struct carry *c)
 
 static bool may_read(const struct carry *c)
 {
-    return c->connected && !c->in_ended && !c->err.kind && c->credit > 0;
+    return c->connected && !c->in_ended && !c->err.kind && c->credit > 0 &&
+           c->ops->has_room(c->owner);
 }
 
 /* The event stays while there is credit: adding it for each read would cost as much as the read. */
@@ -298,6 +299,11 @@ void carry_credit(struct carry *c, uint32_t bytes)
     c->credit += bytes;
     c->has_credit = true;
     later_ask(&c->step);
+}
+
+bool carry_is_sending(const struct carry *c)
+{
+    return !c->err.kind && (!c->out_ended || c->out.size > 0);
 }
 
 void carry_go_on(struct carry *c)

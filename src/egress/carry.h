@@ -22,6 +22,7 @@ struct carry_ops {
     void (*data)(void *owner, const uint8_t *bytes, size_t size); /* within the credit */
     void (*ended)(void *owner);                                   /* the outside says no more */
     void (*sent)(void *owner, size_t bytes);
+    bool (*has_room)(void *owner); /* for data; else carry_go_on comes */
     /* ERR_NONE: both sides have ended. Else it was reset, silent for too long, or never made. */
     void (*over)(void *owner, const struct err *e);
 };
@@ -42,4 +43,5 @@ void          carry_free(struct carry *c);
 int  carry_write(struct carry *c, const void *bytes, size_t size); /* -1: over the window */
 void carry_end(struct carry *c);
 void carry_credit(struct carry *c, uint32_t bytes);
-void carry_go_on(struct carry *c); /* the meter has been filled */
+void carry_go_on(struct carry *c); /* the meter has been filled, or there is room again */
+bool carry_is_sending(const struct carry *c);

@@ -2,15 +2,14 @@
 
 #include <ctype.h>
 #include <string.h>
-#include <strings.h>
 
 enum {
     HEADER = 12,
     LABEL_MAX = 63,
     CLASS_IN = 1,
     POINTER = 0xc0,
-    TTL_S = 60,    /* of made-up addresses, which never change */
-    HOPS_MAX = 32, /* labels and pointers of a name that is skipped */
+    TTL_S = 60,     /* of made-up addresses, which never change */
+    HOPS_MAX = 128, /* labels and pointers of a name that is skipped */
 };
 
 static uint16_t get16(const uint8_t *p)
@@ -143,7 +142,7 @@ bool dns_fits(const uint8_t *query, size_t query_size, const uint8_t *answer, si
 /* Past a name that nobody reads; 0: malformed. */
 static size_t skip_name(const uint8_t *message, size_t size, size_t at)
 {
-    for (int hops = 0; hops < HOPS_MAX * 4 && at < size; hops++) {
+    for (int hops = 0; hops < HOPS_MAX && at < size; hops++) {
         uint8_t length = message[at];
         if (length == 0)
             return at + 1;

@@ -10,7 +10,7 @@
 
 enum { DNS_NAME_MAX = 253, DNS_MESSAGE_MAX = 4096, DNS_ADDRESSES_MAX = 16 };
 
-enum dns_type { DNS_A = 1, DNS_AAAA = 28 };
+enum dns_type { DNS_A = 1, DNS_AAAA = 28, DNS_ANY = 255 };
 enum dns_code { DNS_OK = 0, DNS_SERVER_FAILED = 2, DNS_NO_SUCH_NAME = 3, DNS_REFUSED = 5 };
 
 struct dns_query {

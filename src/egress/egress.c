@@ -1,5 +1,5 @@
-/* Theory of operation. A connection passes gates in their order: limits, which name it is (by its
- * made-up address) or that it is an address, the policies, what the name resolves to at this
+/* Theory of operation. A connection passes gates in their order: which name it is (by its made-up
+ * address) or that it is an address, limits, the policies, what the name resolves to at this
  * moment. The first gate that refuses resets it and writes down why. Bytes that come before the
  * outside answers wait within the window. A lookup passes the same policies; a name that they
  * refuse, or that has only addresses which would be refused, does not exist inside, so that
@@ -46,7 +46,8 @@ struct connection {
     uint32_t          received; /* bytes from init, not given back yet */
     uint32_t          sent;     /* of those, taken by the outside */
     int64_t           began_ms;
-    json_t           *log; /* its line, or NULL */
+    bool              made;
+    json_t           *log; /* its line, or NULL: there are too many */
     uint64_t          bytes_out, bytes_in;
 };
 
@@ -221,6 +222,7 @@ static void on_carry_connected(void *owner, const struct ip *address)
     struct connection *c = owner;
     char               text[IP_TEXT];
 
+    c->made = true;
     if (json_array_size(c->e->log) == LOG_MAX)
         return;
     ip_format(address, text);
@@ -268,15 +270,23 @@ static void on_carry_over(void *owner, const struct err *e)
         connection_free(c);
         return;
     }
-    if (!c->log) { /* it was never made: code inside sees only a reset, so say why */
+    if (!c->made) { /* code inside sees only a reset, so say why: code inside sees only a reset, so
+                       say why */
         autofree char *why = str_format("nothing to allow: %s", e->msg);
         note(c->e, c->host, c->port, "unreachable", why);
     }
     reset(c);
 }
 
-static const struct carry_ops carry_ops = {on_carry_connected, on_carry_data, on_carry_ended,
-                                           on_carry_sent, on_carry_over};
+static bool on_carry_has_room(void *owner)
+{
+    const struct connection *c = owner;
+
+    return c->e->ops->has_room(c->e->owner);
+}
+
+static const struct carry_ops carry_ops = {on_carry_connected, on_carry_data,     on_carry_ended,
+                                           on_carry_sent,      on_carry_has_room, on_carry_over};
 
 static void start_carry(struct connection *c, const struct dns_addresses *to)
 {
@@ -369,6 +379,8 @@ static void pass_gates(struct connection *c)
     const struct policy *objects;
 
     if (set_host(c) < 0) {
+        ip_format(&c->address, c->host);
+        note_special(e, c->host, c->port, &c->address, "made-up");
         reset(c);
     } else if (e->n_connections > (size_t)e->limits.connections || !take_token(e)) {
         autofree char *allow =
@@ -536,6 +548,8 @@ static void decide_lookup(struct lookup *l)
         l->resolving = resolver_find(e->resolver, l->query.name, on_found, l);
     } else if (l->query.type == DNS_AAAA) {
         answer(l, DNS_OK, NULL); /* made-up addresses are IPv4 */
+    } else if (l->query.type == DNS_ANY) {
+        answer(l, DNS_REFUSED, NULL); /* it would tell addresses, private ones too */
     } else {
         l->forwarded = upstream_ask(resolver_upstream(e->resolver), l->message,
                                     l->query.question_end, on_forwarded, l);
@@ -606,17 +620,33 @@ void egress_frame(struct egress *e, const struct frame *f)
     }
 }
 
+void egress_go_on(struct egress *e)
+{
+    struct connection *c;
+
+    for (size_t i = 0; i < BUCKETS; i++)
+        LIST_FOREACH (c, &e->connections[i], entry)
+            if (c->carry)
+                carry_go_on(c->carry);
+}
+
+bool egress_is_sending(const struct egress *e)
+{
+    const struct connection *c;
+
+    for (size_t i = 0; i < BUCKETS; i++)
+        LIST_FOREACH (c, &e->connections[i], entry)
+            if (!c->carry || carry_is_sending(c->carry))
+                return true;
+    return false;
+}
+
 static void on_fill(void *owner)
 {
     struct egress *e = owner;
 
     meter_fill(&e->meter, METER_MS);
-    for (size_t i = 0; i < BUCKETS; i++) {
-        struct connection *c;
-        LIST_FOREACH (c, &e->connections[i], entry)
-            if (c->carry)
-                carry_go_on(c->carry);
-    }
+    egress_go_on(e);
     deadline_set(&e->fill, METER_MS);
 }
 

@@ -18,6 +18,7 @@ struct egress;
 struct egress_ops {
     void (*send)(void *owner, enum frame_type type, uint32_t channel, uint8_t stream,
                  const void *payload, size_t size);
+    bool (*has_room)(void *owner); /* for DATA; when it has again, egress_go_on is due */
     void (*violated)(void *owner, const char *sentence);
 };
 
@@ -41,6 +42,9 @@ struct egress *egress_new(struct event_base *base, const struct egress_spec *spe
 void           egress_free(struct egress *e);
 
 void egress_frame(struct egress *e, const struct frame *f);
+void egress_go_on(struct egress *e);
+/* Something that code has sent is still on its way. */
+bool egress_is_sending(const struct egress *e);
 /* From now on; connections that it does not allow are reset. */
 void egress_set_policy(struct egress *e, const struct policy *policy);
 

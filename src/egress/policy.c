@@ -43,11 +43,11 @@ static bool is_name(const char *text)
 /* "443", "8000-8999" or nothing. */
 static int parse_ports(char *text, struct rule *ret)
 {
-    char   *dash = strchr(text, '-');
+    char   *dash = text ? strchr(text, '-') : NULL;
     int64_t from, to;
 
     ret->from = 1, ret->to = UINT16_MAX;
-    if (!*text)
+    if (!text)
         return 0;
     if (dash)
         *dash++ = '\0';
@@ -69,7 +69,7 @@ static int parse_net(char *host, const char *bits, struct rule *ret)
     return 0;
 }
 
-/* Cuts "HOST[/BITS][:PORTS]" into its parts; those that are not there are "" or NULL. */
+/* Cuts "HOST[/BITS][:PORTS]" into its parts; those that are not there are NULL. */
 static int split(char *text, char **ret_host, char **ret_bits, char **ret_ports)
 {
     char *rest;
@@ -90,8 +90,6 @@ static int split(char *text, char **ret_host, char **ret_bits, char **ret_ports)
     *ret_ports = strchr(rest, ':');
     if (*ret_ports)
         *(*ret_ports)++ = '\0';
-    else
-        *ret_ports = rest + strlen(rest);
     if (*ret_bits)
         *rest = '\0';
     return 0;
@@ -132,7 +130,7 @@ static int parse_registry(const char *url, struct rule *ret, struct err *e)
     const char    *at = authority ? strrchr(authority, '@') : NULL;
 
     if (!authority || parse_rule(at ? at + 1 : authority, ret, e) < 0 || ret->below)
-        return err_set(e, ERR_INVALID, "the registry '%.100s' is no http or https URL", url);
+        return err_set(e, ERR_INVALID, "a configured registry is no http or https URL");
     if (ret->from != ret->to)
         ret->from = ret->to = secure ? 443 : 80;
     return 0;
@@ -223,7 +221,8 @@ static bool has_name(const struct rule *r, const char *name)
 
 static bool has_address(const struct rule *r, const struct ip *address)
 {
-    return !r->name[0] && ip_is_inside(address, &r->net, r->bits);
+    return !r->name[0] && ip_is_v4(address) == ip_is_v4(&r->net) &&
+           ip_is_inside(address, &r->net, r->bits);
 }
 
 static bool has_port(const struct rule *r, uint16_t port)

@@ -151,7 +151,7 @@ static void try_next(void *owner)
     struct upstream_query *q = owner;
 
     close_socket(q);
-    if (q->tries == q->u->n * ROUNDS) {
+    if (q->tries >= q->u->n * ROUNDS) { /* there may be fewer servers than before */
         finish(q, NULL, 0);
         return;
     }

@@ -8,7 +8,7 @@
 #include "init/outbox.h"
 #include "pipe/message.h"
 
-enum { READ_SIZE = 1 << 17 }; /* a whole window of a connection in one read, headers too */
+enum { READ_SIZE = 1 << 17 };
 
 void inbox_init(struct inbox *in)
 {

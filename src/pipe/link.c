@@ -3,15 +3,15 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/fd.h"
 #include "loop/stream.h"
 
-enum { QUEUE_MAX = 16 << 20 };
+enum { QUEUE_MAX = 16 << 20, QUEUE_MARK = 4 << 20 };
 
 struct link {
     struct stream         *stream;
     enum peer              from;
     bool                   ended;
+    bool                   was_full; /* somebody was told so */
     const struct link_ops *ops;
     void                  *owner;
 };
@@ -43,7 +43,20 @@ static void on_input(void *owner, struct buf *in, bool ended)
         end(l, &e);
 }
 
-static const struct stream_ops ops = {.input = on_input}; /* a broken output ends the input too */
+static void on_left(void *owner, size_t bytes)
+{
+    struct link *l = owner;
+
+    (void)bytes;
+    if (!l->was_full || stream_queued(l->stream) > QUEUE_MARK / 2)
+        return;
+    l->was_full = false;
+    if (l->ops->drained && !l->ended)
+        l->ops->drained(l->owner);
+}
+
+/* A broken output ends the input too. */
+static const struct stream_ops ops = {.input = on_input, .left = on_left};
 
 struct link *link_new(struct event_base *base, int in_fd, int out_fd, enum peer from,
                       const struct link_ops *link_ops, void *owner)
@@ -65,6 +78,11 @@ void link_free(struct link *l)
     free(l);
 }
 
+bool link_has_room(const struct link *l)
+{
+    return stream_queued(l->stream) <= QUEUE_MARK;
+}
+
 void link_send(struct link *l, enum frame_type type, uint32_t channel, uint8_t stream,
                const void *payload, size_t size)
 {
@@ -78,4 +96,5 @@ void link_send(struct link *l, enum frame_type type, uint32_t channel, uint8_t s
         err_set(&e, ERR_LIMIT, "the sandbox takes no more frames");
         end(l, &e);
     }
+    l->was_full |= !link_has_room(l);
 }

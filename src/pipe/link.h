@@ -6,6 +6,7 @@
 #pragma once
 
 #include <event2/event.h>
+#include <stdbool.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -18,14 +19,17 @@ struct link_ops {
     /* Nothing more will come. e->kind is ERR_NONE at a plain end, else the peer broke the grammar
      * or stopped in mid-frame. Called once. */
     void (*ended)(void *owner, const struct err *e);
+    void (*drained)(void *owner); /* there is room again; NULL: nobody asks */
 };
 
 /* Takes the descriptors. */
 struct link *link_new(struct event_base *base, int in_fd, int out_fd, enum peer from,
                       const struct link_ops *ops, void *owner);
 void         link_free(struct link *l);
+bool         link_has_room(const struct link *l);
 
-/* Frames are queued without waiting; credit bounds what DATA can pile up. A peer that takes nothing
- * while other frames pile up past the maximum loses its link. */
+/* Frames are queued without waiting. Who sends DATA of many streams asks for room first: their
+ * windows together are more than the queue. A peer that takes nothing while frames pile up past the
+ * maximum loses its link. */
 void link_send(struct link *l, enum frame_type type, uint32_t channel, uint8_t stream,
                const void *payload, size_t size);

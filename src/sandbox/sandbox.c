@@ -64,8 +64,6 @@ static void tell_channels(struct sandbox *s)
 static void begin_end(struct sandbox *s)
 {
     s->ending = true;
-    egress_free(s->egress);
-    s->egress = NULL;
     link_free(s->pipe);
     link_free(s->control);
     s->pipe = s->control = NULL;
@@ -77,6 +75,7 @@ static void finish(struct sandbox *s)
     if (s->stop_wanted)
         s->err = (struct err){0};
     s->ops->done(s->owner, &s->err);
+    egress_free(s->egress); /* not before all were told: they ask what was refused */
     child_done(&s->jail);
     deadline_done(&s->deadline);
     later_done(&s->later);
@@ -207,8 +206,16 @@ static void on_control_end(void *owner, const struct err *e)
         sandbox_fail(owner, e->kind, e->msg);
 }
 
-static const struct link_ops pipe_ops = {on_pipe_frame, on_pipe_end};
-static const struct link_ops control_ops = {on_control_frame, on_control_end};
+static void on_pipe_drained(void *owner)
+{
+    struct sandbox *s = owner;
+
+    if (s->egress)
+        egress_go_on(s->egress);
+}
+
+static const struct link_ops pipe_ops = {on_pipe_frame, on_pipe_end, on_pipe_drained};
+static const struct link_ops control_ops = {on_control_frame, on_control_end, NULL};
 
 /* ---- channels ---- */
 
@@ -270,7 +277,15 @@ static void on_egress_violated(void *owner, const char *sentence)
     sandbox_fail(owner, ERR_INVALID, sentence);
 }
 
-static const struct egress_ops egress_ops = {on_egress_send, on_egress_violated};
+static bool on_egress_has_room(void *owner)
+{
+    const struct sandbox *s = owner;
+
+    return s->pipe && link_has_room(s->pipe);
+}
+
+static const struct egress_ops egress_ops = {on_egress_send, on_egress_has_room,
+                                             on_egress_violated};
 
 /* ---- the beginning ---- */
 

@@ -41,7 +41,7 @@ static void on_ended(void *arg, const struct err *e)
     o->err = *e;
 }
 
-static const struct link_ops ops = {on_frame, on_ended};
+static const struct link_ops ops = {on_frame, on_ended, NULL};
 
 static int set_up(void **state)
 {

@@ -101,13 +101,27 @@ static void test_rules(void **state)
     policy_free(p);
 }
 
+static void test_a_rule_is_of_one_family(void **state)
+{
+    struct policy *six = make("allow", (const char *[]){"[::]/0", NULL}),
+                  *four = make("allow", (const char *[]){"0.0.0.0/0", NULL});
+
+    (void)state;
+    assert_true(to_address(six, "2606:4700::1", 443));
+    assert_false(to_address(six, "1.1.1.1", 443));
+    assert_true(to_address(four, "1.1.1.1", 443));
+    assert_false(to_address(four, "2606:4700::1", 443));
+    policy_free(six);
+    policy_free(four);
+}
+
 static void test_bad_rules(void **state)
 {
     static const char *const bad[] = {
-        "",       "*",        "a..b",     ".a",  "a.",          "a b",
-        "a:0",    "a:65536",  "a:80-79",  "a:x", "1.2.3.0/33",  "1.2.3/8",
-        "[::1",   "[::1]x",   "[::]/129", "a/8", "*.1.2.3.4/8", "http://a/",
-        "10.0.0", "[a.test]", "a:80:90",  "*.",  "a*.test",
+        "",          "*",      "a..b",     ".a",       "a.",  "a b",
+        "a:",        "a:0",    "a:65536",  "a:80-79",  "a:x", "1.2.3.0/33",
+        "1.2.3/8",   "[::1",   "[::1]x",   "[::]/129", "a/8", "*.1.2.3.4/8",
+        "http://a/", "10.0.0", "[a.test]", "a:80:90",  "*.",  "a*.test",
     };
     struct err e;
 
@@ -128,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_a_rule_is_of_one_family),
         cmocka_unit_test(test_bad_rules),
     };
 
