@@ -2,9 +2,9 @@
  *
  * The jail looks at the processes of the sandbox every now and then, the more often the nearer they
  * are to the limit, and kills all of them but init when they are over it. A wall with holes: what
- * is faster than a look overshoots, and memory that neither a process maps nor a file holds (a
- * memfd that is only written to, bytes in sockets) is not seen. Hence it counts as a missing one.
- */
+ * is faster than a look overshoots, and bytes in sockets are not seen; memory that neither a
+ * process maps nor a file of the sandbox holds (memfd, SysV) is forbidden by the filter instead.
+ * Hence it counts as a missing one. */
 #pragma once
 
 #include <stdint.h>
@@ -18,7 +18,7 @@ struct watch {
     int64_t  limit_bytes;
     uint64_t peak_bytes; /* the most that was seen */
     uint64_t kills;      /* how often it was over the limit */
-    int      failures;   /* looks in a row that could not be finished */
+    int      failures;   /* looks that could not be finished, in a row */
 };
 
 void watch_init(struct watch *w, pid_t init, int init_fd, int up_fd, int64_t limit_bytes);

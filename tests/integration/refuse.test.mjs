@@ -114,7 +114,7 @@ test('--strict and --json where all is well, and where a uid range is missing', 
   if (isRoot) assert.deepEqual([strict.stdout, strict.stderr, strict.status], ['ran\n', '', 0]);
   else assertRefused(strict, /--strict: the wall 'uid-range' is missing: only root can give a sandbox uids of its own/);
   const nested = await runIn(['-Ur'], ':', ['--strict', ...script]); // root of a namespace that has one uid
-  assertRefused(nested, /--strict: the wall 'uid-range' is missing/);
+  assertRefused(nested, /--strict: the wall 'uid-range' is missing: root of this container has no uids of its own to give: run Jerboa outside of this container\n$/);
 });
 
 test('oom in the result tells who found out', limit, async () => {
