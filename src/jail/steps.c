@@ -401,7 +401,7 @@ void jail_init(struct jail *j, int control_fd)
                        .init_group_fd = -1,
                        .go_fds = {-1, -1},
                        .pid_fd = -1};
-    watch_init(&j->watch, 0, -1, -1, 0);
+    j->watch.proc_fd = j->watch.disk_fd = -1;
 }
 
 void jail_done(struct jail *j)

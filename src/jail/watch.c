@@ -6,8 +6,9 @@
  *
  * The check, and any killing, is done by a process of ours inside the pid namespace, where one
  * kill(-1) takes everybody but init at once, however fast they fork. It is not dumpable, so nobody
- * there can reach into it; but with the same uid they can kill or stop it. Then it is tried again,
- * and after a few times init is killed, which nobody can prevent. */
+ * there can reach into it; but with the same uid they can kill, stop or slow it. Its parent, whom
+ * they do not see, notices at once or when the time is up. Then it is tried again, and after a few
+ * times init is killed, which nobody can prevent. */
 #include "jail/watch.h"
 
 #include <dirent.h>
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/statfs.h>
@@ -34,7 +36,7 @@ enum {
     BYTES_PER_MS = 10 << 20, /* nobody fills memory faster than that, on two processors */
     PAUSE_MIN_MS = 1,
     PAUSE_MAX_MS = 20,
-    HELPER_MS = 300, /* times the next: how long code that stops the helper has its way */
+    HELPER_MS = 1000, /* times the next: how long code that slows the helper has its way */
     FAILURES_MAX = 3,
     STATUS_MAX = 1 << 14,
 };
@@ -47,12 +49,19 @@ void watch_init(struct watch *w, pid_t init, int init_fd, int up_fd, int64_t lim
                         .proc_fd = -1,
                         .disk_fd = -1,
                         .limit_bytes = limit_bytes};
+    w->has_killed = mmap(NULL, sizeof *w->has_killed, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (w->has_killed == MAP_FAILED)
+        abort(); /* out of memory */
 }
 
 void watch_done(struct watch *w)
 {
     fd_close(&w->proc_fd);
     fd_close(&w->disk_fd);
+    if (w->has_killed)
+        munmap(w->has_killed, sizeof *w->has_killed);
+    w->has_killed = NULL;
 }
 
 /* ---- counting ---- */
@@ -177,17 +186,28 @@ static enum outcome judge(const struct watch *w)
 
     if (count_bytes(w, getpid(), exact_bytes, &used) < 0)
         return FAILED;
-    return used > (uint64_t)w->limit_bytes ? kill_all(w) : UNDER;
+    if (used <= (uint64_t)w->limit_bytes)
+        return UNDER;
+    *w->has_killed = true; /* before: the time may be up right after */
+    enum outcome outcome = kill_all(w);
+    *w->has_killed = outcome == KILLED;
+    return outcome;
 }
 
 static enum outcome exit_of(pid_t pid)
 {
     int status;
 
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return FAILED;
-    return WIFEXITED(status) ? (enum outcome)WEXITSTATUS(status) : FAILED;
+    for (;;) {
+        if (waitpid(pid, &status, WUNTRACED) < 0) {
+            if (errno != EINTR)
+                return FAILED;
+        } else if (WIFSTOPPED(status)) {
+            kill(pid, SIGKILL); /* somebody wants to win time */
+        } else {
+            return WIFEXITED(status) ? (enum outcome)WEXITSTATUS(status) : FAILED;
+        }
+    }
 }
 
 /* Enters the namespaces; who is in the pid namespace is its child. */
@@ -201,17 +221,21 @@ static enum outcome enter_and(enum outcome (*deed)(const struct watch *w), const
     pid = fork();
     if (pid < 0)
         return FAILED;
-    if (pid == 0)
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* when the time is up */
         _exit(deed(w));
+    }
     return exit_of(pid);
 }
 
 static enum outcome inside(enum outcome (*deed)(const struct watch *w), const struct watch *w)
 {
-    pid_t         pid = fork();
     autofd int    fd = -1;
     struct pollfd p;
+    pid_t         pid;
 
+    *w->has_killed = false;
+    pid = fork();
     if (pid < 0)
         return FAILED;
     if (pid == 0)
@@ -268,8 +292,9 @@ int watch_look(struct watch *w)
         outcome = inside(judge, w);
         note(w, outcome);
     }
-    w->kills += outcome == KILLED;
-    if (used > w->peak_bytes && (used <= limit || outcome == KILLED)) /* else some of it twice */
+    bool killed = used > limit && *w->has_killed; /* even by one who did not come to tell */
+    w->kills += killed;
+    if (used > w->peak_bytes && (used <= limit || killed)) /* else some of it twice */
         w->peak_bytes = used;
     if (outcome == FAILED)
         return PAUSE_MIN_MS;

@@ -7,6 +7,7 @@
  * Hence it counts as a missing one. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -15,6 +16,7 @@ struct watch {
     int      init_fd;          /* its pidfd; borrowed, like up_fd */
     int      up_fd;            /* a pipe's end: its other end is closed once the new root stands */
     int      proc_fd, disk_fd; /* the sandbox's own /proc and writable tmpfs, or -1 */
+    bool    *has_killed;       /* shared with the helper */
     int64_t  limit_bytes;
     uint64_t peak_bytes; /* the most that was seen */
     uint64_t kills;      /* how often it was over the limit */

@@ -1,5 +1,5 @@
-/* url - an http or https address, read so strictly that libcurl, which will connect to it, cannot read
- * it otherwise: what is spelt in an unusual way is no URL here. */
+/* url - an http or https address, read so strictly that libcurl, which will connect to it, cannot
+ * read it otherwise: what is spelt in an unusual way is no URL here. */
 #pragma once
 
 #include <stdbool.h>

@@ -163,7 +163,7 @@ test('code that kills and stops whatever appears beside it does not escape its l
     for (;;) for (const name of readdirSync('/proc')) if (+name > 1 && !known.has(name) && +name > process.pid + 30) try { process.kill(+name, 'SIGSTOP'); } catch { /* gone */ }
   }, fill)], { program: copyPrograms(dir), seconds: 40 }).ended;
   assert.ok([125, 137].includes(r.status), `${r.status}: ${r.stderr}`); // oom, or the whole sandbox was ended
-  const ms = performance.now() - began; // three helpers of 300 ms, the start of two Nodes, and a slow machine
-  assert.ok(ms < 5000, `it had its way for ${ms} ms`);
+  const ms = performance.now() - began; // at most three helpers of a second, the start of two Nodes, and a slow machine
+  assert.ok(ms < 8000, `it had its way for ${ms} ms`);
   await assertGone(dir);
 });
