@@ -3,8 +3,8 @@
  *
  * Addresses are tried in their order until one answers. Nothing is read from outside before there
  * is credit for it, and credit for what goes out is given back when the kernel took it: a slow
- * reader on either side holds 64 KiB here, never more. The ops are called from the top of the loop;
- * only `over` may free it. */
+ * reader on either side holds a window here, never more. The ops are called from the top of the
+ * loop; only `over` may free it. */
 #pragma once
 
 #include <event2/event.h>

@@ -336,6 +336,19 @@ static bool take_token(struct egress *e)
     return true;
 }
 
+/* A way to allow it that would not work is not told: no rule lets an address in that is not public.
+ */
+static void note_objection(struct connection *c, const struct policy *by)
+{
+    bool        exempt = policy_exempts(c->e->operator_policy, c->host, c->port);
+    const char *what = c->by_name || exempt ? NULL : ip_special(&c->address);
+
+    if (what)
+        note_special(c->e, c->host, c->port, &c->address, what);
+    else
+        note_policy(c->e, by, c->host, c->port);
+}
+
 /* Which name its address stands for, or the address itself. -1: a made-up one of nobody. */
 static int set_host(struct connection *c)
 {
@@ -365,7 +378,7 @@ static void pass_gates(struct connection *c)
         note(e, c->host, c->port, "too many connections", allow);
         reset(c);
     } else if ((objects = objector(e, c))) {
-        note_policy(e, objects, c->host, c->port);
+        note_objection(c, objects);
         reset(c);
     } else if (c->by_name) {
         c->resolving = resolver_find(e->resolver, c->host, on_resolved, c);

@@ -5,7 +5,7 @@
  * both: the socket is closed with a TCP reset, whatever waits.
  *
  * Memory: a connection holds at most its window, and only while its reader is slow. All of them at
- * once: EGRESS_CONNECTIONS_MAX x WINDOW_CONNECTION, 32 MiB, of which malloc makes 36. */
+ * once: EGRESS_CONNECTIONS_MAX x WINDOW_CONNECTION, 80 MiB. */
 #include "init/egress.h"
 
 #include <errno.h>

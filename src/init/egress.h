@@ -12,7 +12,7 @@
 #include "pipe/frame.h"
 
 enum {
-    EGRESS_CONNECTIONS_MAX = 512, /* what comes then is reset */
+    EGRESS_CONNECTIONS_MAX = 320, /* what comes then is reset */
     EGRESS_LOOKUPS_MAX = 256,     /* without an answer yet; the oldest is forgotten */
     EGRESS_POLLS_MAX = 4 + EGRESS_CONNECTIONS_MAX,
 };

@@ -26,7 +26,7 @@ enum {
     /* Bytes of DATA that may be under way on a fresh stream before CREDIT comes. */
     WINDOW_TO_INIT = 1 << 16,
     WINDOW_FROM_INIT = 1 << 20,
-    WINDOW_CONNECTION = 1 << 16, /* of a connection, each way: there may be hundreds */
+    WINDOW_CONNECTION = 1 << 18, /* of a connection, each way: there may be hundreds */
 };
 
 #define CHANNEL_OF_INIT 0x80000000u

@@ -244,6 +244,8 @@ test('a private address is told as what it is, by name and by number; the hint i
   const hint = '(--network host, which gives it all that this machine can reach)';
   assert.deepEqual(lines, [`jerboa: network: private.example: private address 10.1.2.3 ${hint}`,
     `jerboa: network: 169.254.169.254, port 8080: link-local address 169.254.169.254 ${hint}`, `jerboa: network: 10.1.2.3, port 8080: private address 10.1.2.3 ${hint}`]);
+  const none = await within(['--network', 'none'], visit, urls.slice(1));
+  assert.deepEqual(none.lines, lines.slice(1)); // not the policy, for no rule would help
   const wide = await within(['--network', 'host'], visit, urls);
   assert.deepEqual(Object.values(wide.answer).map(([got]) => got), ['internet 10.1.2.3', 'internet 169.254.169.254', 'internet 10.1.2.3']);
 });

@@ -209,7 +209,7 @@ test('the environment inside: ours, --env, the last of two, nothing else', limit
   const tell = 'console.log(JSON.stringify(process.env))';
   const env = { SECRET_OF_THE_HOST: 'x' };
   const usual = answer(await run(['-e', tell], { env }));
-  assert.deepEqual(Object.keys(usual).sort(), ['HOME', 'JERBOA_TEST_MARK', 'LANG', 'PATH', 'USER']);
+  assert.deepEqual(Object.keys(usual).sort(), ['HOME', 'JERBOA_TEST_MARK', 'LANG', 'NODE_EXTRA_CA_CERTS', 'PATH', 'USER', 'npm_config_registry']);
   assert.equal(usual.HOME, '/root');
   const set = answer(await run(['--env', 'A=1', '--env', 'HOME=/tmp', '--env', 'A=2', '--env', 'E=', '--env', 'S=a=b c', '-e', tell], { env }));
   assert.deepEqual([set.A, set.HOME, set.E, set.S, set.SECRET_OF_THE_HOST], ['2', '/tmp', '', 'a=b c', undefined]);
@@ -327,7 +327,7 @@ test('bad values: one sentence, 125, nothing run', limit, async (t) => {
     ...['', 'soon', '-1s', '1d', '5 s', '99999999999999999999'].map((v) => [`--timeout=${v}`, /--timeout/]),
     ...['', '1k', '512m', '9g', 'x'].map((v) => [`--disk=${v}`, /--disk/]),
     ...['', '0', '-5', '1.5', '9999999', 'x'].map((v) => [`--pids=${v}`, /--pids/]),
-    ...['', 'all', 'None', 'none,host'].map((v) => [`--network=${v}`, /'none' nor 'host'/]),
+    ...['', 'all', 'None', 'none,host'].map((v) => [`--network=${v}`, /none of none, npm, allow, internet, host\n$/]),
     ...['', 'nowhere', 'plain'].map((v) => [`--files=${v}`, /--files/]),
     ...['', 'nowhere', 'plain'].map((v) => [`--dir=${v}`, /--dir/]),
     ...['', 'X', '=1'].map((v) => [`--env=${v}`, /--env.*K=V/]),
@@ -338,7 +338,7 @@ test('bad values: one sentence, 125, nothing run', limit, async (t) => {
   ]) {
     await t.test(args, async () => assertRefused(await run([args, '-e', 'console.log("ran")'], { cwd: dir }), sentence));
   }
-  for (const name of ['memory', 'cpus', 'timeout', 'disk', 'pids', 'network', 'files', 'dir', 'env', 'image', 'engine', 'eval'])
+  for (const name of ['memory', 'cpus', 'timeout', 'disk', 'pids', 'network', 'allow', 'files', 'dir', 'env', 'image', 'engine', 'eval'])
     assertRefused(await run([`--${name}`]), new RegExp(`--${name} needs `));
   assertRefused(await run(['--image', 'node:24.0.99', '-e', '0'], { env: { npm_config_registry: 'http://127.0.0.1:1/', PATH: '/nowhere' } }), /node:24\.0\.99/);
 });
@@ -371,7 +371,7 @@ test('help, version, unknown words', limit, async () => {
   assert.match(help.stdout, /jerboa run .*\n[^]*jerboa pull /);
   assert.equal((await cli(['help'])).stdout, help.stdout);
   const ofRun = await cli(['help', 'run']);
-  for (const name of ['eval', 'memory', 'cpus', 'timeout', 'disk', 'pids', 'network', 'files', 'dir', 'env', 'image', 'engine', 'strict', 'stats', 'json', 'explain'])
+  for (const name of ['eval', 'memory', 'cpus', 'timeout', 'disk', 'pids', 'network', 'allow', 'files', 'dir', 'env', 'image', 'engine', 'strict', 'stats', 'json', 'explain'])
     assert.match(ofRun.stdout, new RegExp(`--${name}\\b`));
   assert.equal((await cli(['run', '--help'])).stdout, ofRun.stdout);
   for (const r of [version, help, ofRun]) assert.deepEqual([r.status, r.stderr], [0, '']);

@@ -122,10 +122,17 @@ test('no service of the host is reached', limit, async (t) => {
   const reach = (options) => `new Promise((resolve, reject) => net.connect(${JSON.stringify(options)}).on('connect', () => resolve('connected')).on('error', reject))`;
   const { port } = tcp.address();
   all(await probe([], {
-    loopback: reach({ host: '127.0.0.1', port }), any: reach({ host: '0.0.0.0', port }), v6: reach({ host: '::1', port }), public: reach({ host: '1.1.1.1', port: 443 }),
-    metadata: reach({ host: '169.254.169.254', port: 80 }), abstract: reach({ path: name }), docker: reach({ path: '/var/run/docker.sock' }), name: reach({ host: 'localhost', port }),
-    udp: `new Promise((resolve, reject) => { const s = dgram.createSocket('udp4').on('error', reject); s.send('x', 53, '1.1.1.1', (e) => e ? reject(e) : resolve('sent')) })`,
-  }), ['ECONNREFUSED', 'ENETUNREACH', 'EADDRNOTAVAIL', 'ENOENT', 'EACCES']);
+    loopback: reach({ host: '127.0.0.1', port }), any: reach({ host: '0.0.0.0', port }), v6: reach({ host: '::1', port }),
+    abstract: reach({ path: name }), docker: reach({ path: '/var/run/docker.sock' }), name: reach({ host: 'localhost', port }),
+    udp: `new Promise((resolve, reject) => { const s = dgram.createSocket('udp4').on('error', reject); s.send('x', 123, '1.1.1.1', (e) => e ? reject(e) : resolve('sent')) })`,
+  }), ['ECONNREFUSED', 'ENETUNREACH', 'EADDRNOTAVAIL', 'ENOENT', 'EACCES', 'EPERM']);
+  // What is redirected is reset, and told. (Of destinations that would answer: egress.test.mjs.)
+  const away = await run(['--network', 'none', '-e', `import net from 'node:net';
+    for (const [host, port] of [['1.1.1.1', 443], ['169.254.169.254', 80]])
+      net.connect({ host, port }).on('data', () => console.log('data')).on('error', (e) => console.log(e.code)).end('x');`]);
+  assert.equal(away.stdout, 'ECONNRESET\nECONNRESET\n');
+  assert.match(away.stderr, /^jerboa: network: 1\.1\.1\.1, port 443: network policy 'none' /m);
+  assert.match(away.stderr, /^jerboa: network: 169\.254\.169\.254, port 80: /m);
   const { interfaces } = await probe([], { interfaces: `fs.readdirSync('/proc/sys/net/ipv4/conf').join()` });
   assert.deepEqual(interfaces.split(',').filter((n) => !['all', 'default', 'lo'].includes(n) && !/^(sit|tunl|gre|gretap|erspan|ip6tnl|ip6gre|ip_vti|ip6_vti)\d/.test(n)), []);
 });
@@ -133,7 +140,7 @@ test('no service of the host is reached', limit, async (t) => {
 test('the host\'s names and numbers do not show', limit, async () => {
   const seen = await probe([], { hostname: `sh('uname -n')`, environ: 'Object.keys(process.env).sort().join()', cgroup: `fs.readFileSync('/proc/self/cgroup', 'utf8')`, mounts: `fs.readFileSync('/proc/self/mountinfo', 'utf8')`, uids: `fs.readFileSync('/proc/self/uid_map', 'utf8').trim().split(/\\s+/)[0]` }, { env: { SECRET: 'of the host' } });
   assert.equal(seen.hostname, 'sandbox');
-  assert.equal(seen.environ, 'HOME,JERBOA_TEST_MARK,LANG,PATH,USER');
+  assert.equal(seen.environ, 'HOME,JERBOA_TEST_MARK,LANG,NODE_EXTRA_CA_CERTS,PATH,USER,npm_config_registry');
   assert.equal(seen.uids, '0');
   // init's group is the root of what it sees, and its own stands beside that; no name of the host's is in it
   for (const line of seen.cgroup.trim().split('\n')) assert.match(line, /^\d+:[^:]*:\/(\.\.\/box\/run-\d+)?$/);
