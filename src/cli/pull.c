@@ -26,7 +26,7 @@ static int pull_main(int argc, char **argv)
     const char         *image;
     struct runtime      runtime;
     struct err          e = {0};
-    int                 used;
+    int                 used = 0;
 
     if (options_from_env(options, &o, &e) == 0 &&
         options_from_args(options, &o, argc, argv, &used, &e) == 0 && argc - used > 1)
