@@ -22,7 +22,7 @@ test: all ## everything a newcomer should see pass, in under ten minutes
 conformance: all ## the official suite of MCP, both requirement sets
 	@tools/conformance $(BUILD)
 
-test-full: $(ASAN)/build.ninja ## sanitizers, linters, fuzzers with coverage, arm64
+test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, linters, fuzzers with coverage, arm64
 	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
 	@tools/test $(ASAN) unit fuzz integration user conformance
 	@tools/lint

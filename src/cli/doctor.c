@@ -33,8 +33,6 @@
 
 enum { ROWS_MAX = 64, FACTS_MAX = 4096, CAPTURE_MS = 10000 };
 
-static const char image[] = "node:lts-slim";
-
 struct doctor_options {
     bool json;
 };
@@ -46,13 +44,14 @@ static const struct option options[] = {
 };
 
 static const char details[] =
-    "Starts sandboxes and looks at them from inside. Kinds of rows: need; wall, which keeps code "
-    "in "
-    "and\n"
-    "without which nothing starts; bound, a wall that may be missing; limit. An engine that works "
-    "with\n"
-    "walls missing says so at each run; --strict refuses then.\n\n"
-    "Exit status: 0 when the native engine works, 1 when it does not, 2 for bad usage.\n";
+    "Starts sandboxes and looks at them from inside. Kinds of rows: need; wall, which keeps code\n"
+    "in and without which nothing starts; bound, a wall that may be missing; limit. An engine "
+    "that\n"
+    "works with walls missing says so at each run; --strict refuses then.\n\n"
+    "Exit status: 0 when the native engine works, 1 when it does not, 2 for bad usage. It works "
+    "when\n"
+    "sandboxes start and keep code in; store and runtime, which a run would still have to fetch,\n"
+    "are needs of their own and do not count.\n";
 
 /* ---- rows ---- */
 
@@ -85,8 +84,7 @@ static void put(char **to, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    if (vasprintf(&text, fmt, args) < 0)
-        abort();
+    text = str_vformat(fmt, args);
     va_end(args);
     free(*to);
     *to = text;
@@ -126,23 +124,41 @@ static const char *sudo(void)
     return geteuid() == 0 ? "" : "sudo ";
 }
 
-/* The jail's sentences end in what to do: `…; as root: COMMAND`. */
-static void set_off(struct row *row, const char *sentence)
+/* The command in a sentence of the jail's, which ends in `as root: COMMAND`; returns where that
+ * begins, or NULL. */
+static const char *take_command(struct row *row, const char *sentence)
 {
     const struct {
         const char *words, *prefix;
     } marks[] = {{"as root: ", sudo()}, {"start it with: ", ""}};
-    size_t n = strlen(sentence);
 
-    row->state = OFF;
     for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
         const char *mark = strstr(sentence, marks[i].words);
         if (!mark)
             continue;
         put(&row->fix, "%s%s", marks[i].prefix, mark + strlen(marks[i].words));
-        n = (size_t)(mark - sentence);
-        break;
+        return mark;
     }
+    return NULL;
+}
+
+/* Why, and what to do: advice that is no command goes with the reason. */
+static void set_off_with(struct row *row, const char *why, const char *fix)
+{
+    row->state = OFF;
+    if (!*fix || take_command(row, fix))
+        put(&row->why, "%s", why);
+    else
+        put(&row->why, "%s; %s", why, fix);
+}
+
+/* Both in one sentence, as errors have it. */
+static void set_off(struct row *row, const char *sentence)
+{
+    const char *command = take_command(row, sentence);
+    size_t      n = command ? (size_t)(command - sentence) : strlen(sentence);
+
+    row->state = OFF;
     while (n > 0 && strchr(" :;", sentence[n - 1]))
         n--;
     put(&row->why, "%.*s", (int)n, sentence);
@@ -171,12 +187,12 @@ static void set_owner_fix(struct row *row, char *path)
 
     *slash = '\0';
     if (access(path, F_OK) == 0) {
-        put(&row->fix, "sudo chown -R %u %s", (unsigned)getuid(), path);
+        put(&row->fix, "%schown -R %u %s", sudo(), (unsigned)getuid(), path);
         return;
     }
     while ((slash = strrchr(path, '/')) && slash != path && access(path, F_OK) < 0)
         *slash = '\0';
-    put(&row->fix, "sudo chown %u %s", (unsigned)getuid(), path);
+    put(&row->fix, "%schown %u %s", sudo(), (unsigned)getuid(), path);
 }
 
 static void look_at_store(struct report *r)
@@ -196,8 +212,8 @@ static void look_at_store(struct report *r)
     set_off(row, e.msg);
     if (e.sys == EACCES || e.sys == EPERM)
         set_owner_fix(row, path);
-    else
-        put(&row->fix, "export JERBOA_HOME=/var/tmp/jerboa-%u", (unsigned)getuid());
+    else /* nobody else's: a name that can be foretold could be taken */
+        put(&row->fix, "export JERBOA_HOME=\"$(mktemp -d /var/tmp/jerboa-XXXXXX)\"");
 }
 
 static void look_for_bundle(struct report *r)
@@ -216,11 +232,11 @@ static void look_for_bundle(struct report *r)
 
 static struct native_spec default_spec(const struct report *r)
 {
-    return (struct native_spec){.memory_bytes = 512 << 20,
-                                .disk_bytes = 256 << 20,
-                                .cpus_milli = 1000,
-                                .pids = 512,
-                                .fds = 1024,
+    return (struct native_spec){.memory_bytes = NATIVE_MEMORY_BYTES,
+                                .disk_bytes = NATIVE_MEMORY_BYTES / 2,
+                                .cpus_milli = NATIVE_CPUS_MILLI,
+                                .pids = NATIVE_PIDS,
+                                .fds = NATIVE_FDS,
                                 .runtime_dir = r->runtime_dir};
 }
 
@@ -249,7 +265,7 @@ static struct row *look_for_runtime(struct report *r)
     struct row    *row = add(r, "need", "runtime", "");
 
     str_copy(r->runtime_dir, sizeof r->runtime_dir, "/usr");
-    if (runtime_find(image, &runtime, &e) < 0) {
+    if (runtime_find(RUNTIME_DEFAULT, &runtime, &e) < 0) {
         set_off(row, e.msg);
         put(&row->fix, "%s pull", r->self);
         return row;
@@ -309,12 +325,10 @@ static void add_wall(struct report *r, const json_t *told, const char *facts, co
     if (!facts)
         return;
     row->state = ON;
-    if (!json_is_true(json_object_get(told, "on"))) {
-        autofree char *sentence = str_format("%s; %s", text_of(told, "why"), text_of(told, "fix"));
-        set_off(row, sentence);
-    } else if (inside_shows(row->name, facts, own, &e) < 0) {
+    if (!json_is_true(json_object_get(told, "on")))
+        set_off_with(row, text_of(told, "why"), text_of(told, "fix"));
+    else if (inside_shows(row->name, facts, own, &e) < 0)
         set_off(row, e.msg);
-    }
 }
 
 /* What there is to try, when no sandbox came to tell; NULL: the jail does not run at all. */
@@ -353,7 +367,11 @@ static bool try_walls(struct report *r)
     row->required = true;
     row->state = ON;
     buf_init(&own, FACTS_MAX);
-    if (probe_run(&spec, argv, &p, &e) < 0 || inside_own_facts(&own, &e) < 0) {
+    int started = probe_run(&spec, argv, &p, &e);
+    if (started == 0 && p.result.verdict != VERDICT_OK)
+        started = err_set(&e, ERR_UNAVAILABLE, "the probe inside ended with %s",
+                          verdict_name(p.result.verdict));
+    if (started < 0 || inside_own_facts(&own, &e) < 0) {
         set_off(row, e.msg);
         names = name_walls();
         add_walls(r, names, NULL, NULL);

@@ -8,7 +8,7 @@
 
 enum { TEXT_MAX = 1 << 16, TIMEOUT_MS = 10000 };
 
-struct session {
+struct probing {
     struct event_base *base;
     struct sandbox    *sandbox;
     struct run        *run;
@@ -20,7 +20,7 @@ struct session {
 
 static void on_output(void *owner, uint8_t stream, const uint8_t *bytes, size_t size)
 {
-    struct session *s = owner;
+    struct probing *s = owner;
     struct buf     *text = &s->probe->text;
     size_t          room = TEXT_MAX - 1 - text->size;
 
@@ -36,7 +36,7 @@ static void on_stdin_room(void *owner)
 
 static void on_run_done(void *owner, const struct run_result *r)
 {
-    struct session *s = owner;
+    struct probing *s = owner;
 
     s->run_done = true;
     s->probe->result = *r;
@@ -47,7 +47,7 @@ static void on_run_done(void *owner, const struct run_result *r)
 
 static void on_sandbox_done(void *owner, const struct err *e)
 {
-    struct session *s = owner;
+    struct probing *s = owner;
 
     s->sandbox_done = true;
     s->lost = *e;
@@ -56,14 +56,14 @@ static void on_sandbox_done(void *owner, const struct err *e)
 
 static void on_walls(void *owner, const json_t *list)
 {
-    struct session *s = owner;
+    struct probing *s = owner;
 
     s->probe->walls = json_incref((json_t *)list);
 }
 
 static void step(void *owner)
 {
-    struct session *s = owner;
+    struct probing *s = owner;
 
     if (s->run_done && s->sandbox_done)
         event_base_loopbreak(s->base);
@@ -72,7 +72,7 @@ static void step(void *owner)
 static const struct run_ops     run_ops = {on_output, on_stdin_room, on_run_done};
 static const struct sandbox_ops sandbox_ops = {on_sandbox_done, on_walls};
 
-static int run(struct session *s, const json_t *plan, const struct run_spec *spec, struct err *e)
+static int run(struct probing *s, const json_t *plan, const struct run_spec *spec, struct err *e)
 {
     s->sandbox = sandbox_start(s->base, plan, NULL, &sandbox_ops, s, e);
     if (!s->sandbox)
@@ -90,7 +90,7 @@ int probe_run(const struct native_spec *spec, const char *const *argv, struct pr
               struct err *e)
 {
     autojson json_t *plan = native_plan(spec, e);
-    struct session   s = {.probe = ret, .base = event_base_new()};
+    struct probing   s = {.probe = ret, .base = event_base_new()};
     struct run_spec  what = {.argv = (const char **)argv,
                              .env = (const char **)native_environment(),
                              .cwd = "/",

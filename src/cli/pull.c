@@ -10,7 +10,7 @@ struct pull_options {
 
 static const struct option options[] = {
     {"verify", 0, OPTION_FLAG, offsetof(struct pull_options, verify), NULL,
-     "Compare every file of a runtime that is in the store with what was fetched; one that is "
+     "compare every file of a runtime that is in the store with what was fetched; one that is "
      "damaged is fetched again"},
     {0},
 };
@@ -26,15 +26,16 @@ static int pull_main(int argc, char **argv)
     const char         *image;
     struct runtime      runtime;
     struct err          e = {0};
-    int                 used;
+    int                 used = 0;
 
-    if (options_from_args(options, &o, argc, argv, &used, &e) == 0 && argc - used > 1)
+    if (options_from_env(options, &o, &e) == 0 &&
+        options_from_args(options, &o, argc, argv, &used, &e) == 0 && argc - used > 1)
         err_set(&e, ERR_INVALID, "pull takes one image");
     if (e.kind) {
         fprintf(stderr, "jerboa: %s\n", e.msg);
         return EXIT_USAGE;
     }
-    image = argc > used ? argv[used] : "node:lts-slim";
+    image = argc > used ? argv[used] : RUNTIME_DEFAULT;
     if (get(&o, image, &runtime, &e) < 0) {
         fprintf(stderr, "jerboa: %s\n", e.msg);
         return e.kind == ERR_INVALID ? EXIT_USAGE : EXIT_FAILED;
@@ -50,9 +51,10 @@ const struct verb verb_pull = {
     .summary = "Fetches a Node.js runtime into the store and prints its directory",
     .usage = "pull [--verify] [IMAGE]",
     .options = options,
-    .details = "IMAGE is node:lts-slim unless given: node:22, node:24.1, node:current. npm's own "
-               "configuration counts: registry, credentials, cafile, ca, strict-ssl and proxies of "
-               "npm_config_*, ~/.npmrc and the global npmrc; not a project's .npmrc, because all "
-               "projects share the store. A download that broke off goes on where it was.\n",
+    .details =
+        "IMAGE is " RUNTIME_DEFAULT " unless given: node:22, node:24.1, node:current. npm's own "
+        "configuration counts: registry, credentials, cafile, ca, strict-ssl and proxies of "
+        "npm_config_*, ~/.npmrc and the global npmrc; not a project's .npmrc, because all "
+        "projects share the store. A download that broke off goes on where it was.\n",
     .main = pull_main,
 };

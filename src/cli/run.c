@@ -18,7 +18,6 @@
 
 enum {
     EXIT_JERBOA = 125, /* Jerboa failed, bad usage and missing file included */
-    DEFAULT_FDS = 1024,
     PIDS_MIN = 10,
     ENV_MAX = OPTION_LIST_MAX + 16,
 };
@@ -31,12 +30,12 @@ struct run_options {
 };
 
 static const struct run_options defaults = {
-    .image = "node:lts-slim",
+    .image = RUNTIME_DEFAULT,
     .engine = "native",
-    .memory_bytes = 512 << 20,
-    .cpus_milli = 1000,
+    .memory_bytes = NATIVE_MEMORY_BYTES,
+    .cpus_milli = NATIVE_CPUS_MILLI,
     .timeout_ms = 30000,
-    .pids = 512,
+    .pids = NATIVE_PIDS,
 };
 
 #define AT(member) offsetof(struct run_options, member)
@@ -77,11 +76,9 @@ static const struct option options[] = {
 #undef AT
 
 static const char details[] =
-    "FILE is an ES module (or .cjs, .ts); '-' reads it from stdin. ARGS go to the script. Only "
-    "FILE\n"
-    "goes in, as /workspace/FILE. Options stand before FILE; each is also read from the "
-    "environment\n"
-    "(--memory: JERBOA_MEMORY). Sizes: 64k, 512m, 1g. Times: 250ms, 30s, 5m, 1h.\n\n"
+    "FILE is an ES module (or .cjs, .ts); '-' reads it from stdin. ARGS go to the script. Only\n"
+    "FILE goes in, as /workspace/FILE. Options stand before FILE; each is also read from the\n"
+    "environment (--memory: JERBOA_MEMORY). Sizes: 64k, 512m, 1g. Times: 250ms, 30s, 5m, 1h.\n\n"
     "SIGINT, SIGTERM and SIGHUP go to the script; a second one ends it.\n\n"
     "Exit status: the script's own; 128+n when signal n killed it; 137 out of memory; 124 at the\n"
     "timeout; 125 when Jerboa failed, bad usage included.\n";
@@ -143,7 +140,7 @@ static json_t *make_plan(struct run_options *o, const struct network *network, s
                                .cpus_milli = o->cpus_milli,
                                .pids = o->pids,
                                .strict = o->strict,
-                               .fds = DEFAULT_FDS,
+                               .fds = NATIVE_FDS,
                                .host_network = network->is_host};
     autofree char     *files = NULL, *dir = NULL;
     struct runtime     runtime = {0};
@@ -218,8 +215,7 @@ static void tell_verdict(const struct run_options *o, const struct run_result *r
     case VERDICT_DISK:
         fprintf(stderr,
                 "jerboa: disk: no block or no inode is left in the %lld KiB of /workspace, /tmp "
-                "and HOME "
-                "(--disk)\n",
+                "and HOME (--disk)\n",
                 (long long)(o->disk_bytes >> 10));
         break;
     default:

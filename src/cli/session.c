@@ -50,7 +50,8 @@ static void log_missing(const json_t *walls)
     json_array_foreach ((json_t *)walls, i, wall) {
         const char *why = json_string_value(json_object_get(wall, "why"));
         const char *fix = json_string_value(json_object_get(wall, "fix"));
-        if (json_is_true(json_object_get(wall, "on")))
+        if (json_is_true(json_object_get(wall, "on")) ||
+            json_is_true(json_object_get(wall, "keeps")))
             continue;
         buf_printf(&line, "%s%s (%s%s%s)", line.size ? ", " : "",
                    json_string_value(json_object_get(wall, "name")), why ? why : "",

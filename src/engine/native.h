@@ -13,6 +13,14 @@
 #include "base/json.h"
 #include "loop/child.h"
 
+/* What a sandbox has unless the user says otherwise; of the memory, half may be disk. */
+enum {
+    NATIVE_MEMORY_BYTES = 512 << 20,
+    NATIVE_CPUS_MILLI = 1000,
+    NATIVE_PIDS = 512,
+    NATIVE_FDS = 1024,
+};
+
 struct native_spec {
     int64_t     memory_bytes, disk_bytes, cpus_milli, pids, fds;
     bool        host_network; /* else its connections go through the pipe */

@@ -1,7 +1,6 @@
 #include "fetch/download.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "fetch/manifest.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <stdbool.h>

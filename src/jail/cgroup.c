@@ -251,6 +251,7 @@ int cgroup_make(unsigned slot, const struct cgroup_limits *limits, struct cgroup
     *ret = c;
     return 0;
 failed:
+    remove_slot(slot); /* with the one that was only half made, which c does not have */
     cgroup_remove(&c);
     return -1;
 }

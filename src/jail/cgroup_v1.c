@@ -32,23 +32,15 @@ static void user_path(char *ret, size_t size, const char *point, uid_t uid)
     snprintf(ret, size, "%s/jerboa/%u", point, (unsigned)uid);
 }
 
-/* The own cgroup where that may be written, so that limits on it hold; else the user's. */
-static void choose_path(char path[PATH_MAX], const char *point)
-{
-    char users[PATH_MAX];
-
-    user_path(users, sizeof users, point, getuid());
-    if (access(path, W_OK) < 0 && access(users, W_OK) == 0)
-        str_copy(path, PATH_MAX, users);
-}
-
+/* Below the own cgroup, or with `own` NULL in the user's. */
 static int add_hierarchy(struct cgroup_place *place, const struct cgroup_mount *m, const char *own)
 {
     char path[PATH_MAX];
 
-    if (cgroup_file_locate(m, own, path, sizeof path) < 0)
+    if (!own)
+        user_path(path, sizeof path, m->point, getuid());
+    else if (cgroup_file_locate(m, own, path, sizeof path) < 0)
         return -1;
-    choose_path(path, m->point);
     for (int i = 0; i < place->n; i++)
         if (strcmp(place->paths[i], path) == 0)
             return i;
@@ -58,8 +50,10 @@ static int add_hierarchy(struct cgroup_place *place, const struct cgroup_mount *
     return place->n++;
 }
 
+enum whose { OWN, USERS };
+
 static int find_controller(const char *name, const char *mounts, const char *cgroups,
-                           struct cgroup_place *place)
+                           enum whose whose, struct cgroup_place *place)
 {
     autofree char      *own = cgroup_file_own(cgroups, name);
     struct cgroup_mount m;
@@ -67,23 +61,38 @@ static int find_controller(const char *name, const char *mounts, const char *cgr
 
     for (int i = 0; own && found < 0 && cgroup_file_mount(mounts, "cgroup", i, &m); i++) {
         if (cgroup_file_has_word(m.options, name, ","))
-            found = add_hierarchy(place, &m, own);
+            found = add_hierarchy(place, &m, whose == OWN ? own : NULL);
         cgroup_mount_done(&m);
     }
     return found;
 }
 
-static int find(const char *mounts, const char *own, struct cgroup_place *ret, struct err *e)
+static int find_all(const char *mounts, const char *own, enum whose whose, struct cgroup_place *ret,
+                    struct err *e)
 {
     *ret = (struct cgroup_place){.version = &cgroup_v1};
     for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
-        ret->of[i] = find_controller(controllers[i].name, mounts, own, ret);
+        ret->of[i] = find_controller(controllers[i].name, mounts, own, whose, ret);
         if (ret->of[i] < 0 && !controllers[i].optional)
             return cgroup_file_no_controller(e, controllers[i].name, "no v1 hierarchy");
     }
     for (int i = 0; i < ret->n; i++)
         if (access(ret->paths[i], W_OK) < 0)
             return err_sys(e, "%s", ret->paths[i]);
+    return 0;
+}
+
+/* The own cgroups where they may be written, so that limits on them hold; else the user's. All of
+ * one kind: slots are locked in one hierarchy (cgroup_lock_file), and in a mixture two sessions
+ * with cgroups of their own there would share a user's elsewhere, under the same slot. */
+static int find(const char *mounts, const char *own, struct cgroup_place *ret, struct err *e)
+{
+    if (find_all(mounts, own, OWN, ret, e) == 0)
+        return 0;
+    if (find_all(mounts, own, USERS, ret, NULL) < 0)
+        return -1;
+    if (e)
+        *e = (struct err){0};
     return 0;
 }
 

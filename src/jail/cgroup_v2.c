@@ -4,16 +4,17 @@
  * The jail's own group has at least the jail and its server, so the question is where the groups of
  * a sandbox can stand. The answer is the first of these that holds, for root and users alike:
  *
- *   1. The own group is marked as delegated (systemd: Delegate=yes) and has all controllers. Then
- * it is ours to arrange: its processes move into a group `jerboa-host`, sandboxes stand beside
- *      that. Limits that somebody put on the unit hold for them too. (systemd's manager of a user
- *      delegates, but does not mark.)
- *   2. The nearest group on the way up that is ours to write and that has no processes. systemd's
- * slices have none: for a user that is `app.slice` of his manager, for root the slice of his
- * session. Nobody's processes move but our sandboxes'. systemd does not remove groups that it does
- * not know, and the kernel does not let it take a controller away that a group below uses.
- *   3. The own group, if it is ours to write: a container, whose root is all there is; a group that
- * root made over. As 1.
+ *   1. The own group is marked as delegated (systemd: Delegate=yes) and has all controllers.
+ *      Then it is ours to arrange: its processes move into a group `jerboa-host`, sandboxes
+ *      stand beside that. Limits that somebody put on the unit hold for them too. (systemd's
+ *      manager of a user delegates, but does not mark.)
+ *   2. The nearest group on the way up that is ours to write and that has no processes.
+ *      systemd's slices have none: for a user that is `app.slice` of his manager, for root the
+ *      slice of his session. Nobody's processes move but our sandboxes'. systemd does not remove
+ *      groups that it does not know, and the kernel does not let it take a controller away that
+ *      a group below uses.
+ *   3. The own group, if it is ours to write: a container, whose root is all there is; a group
+ *      that root made over. As 1.
  *
  * A user's login session (session-N.scope) is root's, and the kernel moves nothing across what the
  * user does not own: there `systemd-run --user --scope` is the way in.

@@ -49,8 +49,13 @@ bool idrange_is_possible(struct err *e)
 {
     if (has_capabilities() && ranges_exist())
         return true;
-    err_set(e, ERR_UNAVAILABLE, "only root can give a sandbox uids of its own: it runs as uid %u",
-            (unsigned)geteuid());
+    if (geteuid() == 0)
+        err_set(e, ERR_UNAVAILABLE, "root of this container has no %s to give",
+                has_capabilities() ? "uids of its own" : "capability to map uids, and so none");
+    else
+        err_set(e, ERR_UNAVAILABLE,
+                "only root can give a sandbox uids of its own: it runs as uid %u",
+                (unsigned)geteuid());
     return false;
 }
 

@@ -1,6 +1,5 @@
 #include "jail/landlock.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <sys/syscall.h>

@@ -14,7 +14,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -58,7 +57,6 @@ static void end_watched(struct jail *j, struct message_group_ended *ret)
     watch_end(&j->watch);
     *ret = (struct message_group_ended){
         .oom_kills = j->watch.kills, .peak_bytes = j->watch.peak_bytes, .watched = true};
-    j->watch.kills = j->watch.peak_bytes = 0;
 }
 
 static void end_group(struct jail *j, uint32_t group)
@@ -71,6 +69,8 @@ static void end_group(struct jail *j, uint32_t group)
         end_watched(j, &counters);
     if (j->runs > 0)
         j->runs--;
+    if (j->runs == 0) /* until then a kill was the end of each of them */
+        j->watch.kills = j->watch.peak_bytes = 0;
     report_group_ended(CONTROL_FD, group, &counters);
 }
 
@@ -129,15 +129,21 @@ static int handle_all(struct jail *j, struct buf *b, struct err *e)
 static void guard(struct jail *j, struct buf *b)
 {
     struct pollfd polls[] = {{CONTROL_FD, POLLIN, 0}, {j->pid_fd, POLLIN, 0}};
+    bool          has_swept = !jail_has_cgroup(j);
     struct err    e = {0};
 
     for (;;) {
         if (handle_all(j, b, &e) < 0)
             return;
-        if (poll(polls, 2, watch_runs(j)) < 0) {
+        int ready = poll(polls, 2, has_swept ? watch_runs(j) : 0);
+        if (ready < 0) {
             if (errno == EINTR)
                 continue;
             return;
+        }
+        if (ready == 0 && !has_swept) { /* nobody waits: what killed jails left can go */
+            cgroup_sweep(NULL);         /* and if it cannot, this sandbox is well all the same */
+            has_swept = true;
         }
         if (polls[1].revents)
             return;

@@ -8,7 +8,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -44,6 +43,8 @@ static int step_look(struct jail *j, struct err *e)
     j->landlock = landlock_version(&why);
     if (j->landlock < 0)
         walls_miss(&j->walls, WALL_LANDLOCK, &why);
+    if (j->plan.host_network)
+        walls_waive(&j->walls, WALL_NETWORK, "--network host");
     return 0;
 }
 
@@ -133,20 +134,16 @@ static int step_tell(struct jail *j, struct err *e)
 /* The child waits for it; without descriptors it goes on without. */
 static int step_admit(struct jail *j, struct err *e)
 {
-    int fds[CGROUP_HIERARCHIES_MAX], n = 0;
+    int fds[CGROUP_HIERARCHIES_MAX], n = 0, r = 0;
 
     if (jail_has_cgroup(j))
         n = cgroup_open_init(&j->cgroup, fds, e);
     TRY(n);
-    handover_send(j->group_fd, 0, fds, n);
+    if (handover_send(j->group_fd, 0, fds, n) < 0 && errno != EPIPE) /* dead, and has said why */
+        r = err_sys(e, "hand init's cgroup over");
     while (n > 0)
         fd_close(&fds[--n]);
-    return 0;
-}
-
-static int step_sweep(struct jail *j, struct err *e)
-{
-    return jail_has_cgroup(j) ? cgroup_sweep(e) : 0;
+    return r;
 }
 
 /* ---- inside ---- */
@@ -332,7 +329,6 @@ static const struct step {
      "while the child builds; it waits for it below"},
     {OUTSIDE, WALL_NONE, "tell walls", step_tell, "before anything runs; a strict plan ends here"},
     {OUTSIDE, WALL_NONE, "let init in", step_admit, "into its cgroup; it enters by itself"},
-    {OUTSIDE, WALL_NONE, "sweep", step_sweep, "what killed jails left; nobody waits for it"},
     {INSIDE, WALL_NONE, "wait for ids", step_wait, "before that it is nobody"},
     {INSIDE, WALL_USER, "become root", step_become_root,
      "of its own namespace, for the steps that follow"},
@@ -405,7 +401,7 @@ void jail_init(struct jail *j, int control_fd)
                        .init_group_fd = -1,
                        .go_fds = {-1, -1},
                        .pid_fd = -1};
-    watch_init(&j->watch, 0, -1, -1, 0);
+    j->watch.proc_fd = j->watch.disk_fd = -1;
 }
 
 void jail_done(struct jail *j)

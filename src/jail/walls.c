@@ -20,7 +20,7 @@ static const struct {
     [WALL_USER] = {"user-namespace", "root inside has no rights outside", true},
     [WALL_MOUNT] = {"mount-namespace", "mounts of its own", true},
     [WALL_PID] = {"pid-namespace", "sees and signals its own processes only", true},
-    [WALL_NETWORK] = {"network-namespace", "a loopback of its own, unless --network host", true},
+    [WALL_NETWORK] = {"network-namespace", "a loopback of its own and no other device", true},
     [WALL_IPC] = {"ipc-namespace", "shared memory and semaphores of its own", true},
     [WALL_UTS] = {"uts-namespace", "a host name of its own", true},
     [WALL_CGROUP_NAMESPACE] = {"cgroup-namespace", "does not see where its cgroup lies", true},
@@ -32,11 +32,6 @@ static const struct {
     [WALL_UID_RANGE] = {"uid-range", "host uids that own nothing, others in each sandbox", false},
     [WALL_LANDLOCK] = {"landlock", "a second lock on files and abstract sockets", false},
 };
-
-const char *walls_name(enum wall wall)
-{
-    return table[wall].name;
-}
 
 /* ---- what to do ---- */
 
@@ -62,6 +57,21 @@ static long sysctl_value(const char *name)
     return strtol(text, NULL, 10);
 }
 
+/* The kind of namespace of which none may be made; the caller frees; NULL: of each, some may. */
+static char *namespaces_command(void)
+{
+    static const char *const kinds[] = {"user", "mnt", "pid", "net", "ipc", "uts"};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        autofree char *name = str_format("user/max_%s_namespaces", kinds[i]);
+        if (sysctl_value(name) == 0)
+            return str_format(
+                "%s namespaces are forbidden; as root: sysctl -w user.max_%s_namespaces=10000",
+                kinds[i], kinds[i]);
+    }
+    return NULL;
+}
+
 /* What is known of failures, the first that fits: `sys` is the errno (0: any), `sysctl` a switch of
  * the kernel that must have `value` (NULL: none). */
 static const struct cause {
@@ -71,18 +81,6 @@ static const struct cause {
     long        value;
     const char *fix;
 } causes[] = {
-    {WALL_USER, ENOSPC, "user/max_user_namespaces", 0,
-     "user namespaces are forbidden; as root: sysctl -w user.max_user_namespaces=10000"},
-    {WALL_USER, ENOSPC, "user/max_mnt_namespaces", 0,
-     "mount namespaces are forbidden; as root: sysctl -w user.max_mnt_namespaces=10000"},
-    {WALL_USER, ENOSPC, "user/max_pid_namespaces", 0,
-     "pid namespaces are forbidden; as root: sysctl -w user.max_pid_namespaces=10000"},
-    {WALL_USER, ENOSPC, "user/max_net_namespaces", 0,
-     "network namespaces are forbidden; as root: sysctl -w user.max_net_namespaces=10000"},
-    {WALL_USER, ENOSPC, "user/max_ipc_namespaces", 0,
-     "ipc namespaces are forbidden; as root: sysctl -w user.max_ipc_namespaces=10000"},
-    {WALL_USER, ENOSPC, "user/max_uts_namespaces", 0,
-     "uts namespaces are forbidden; as root: sysctl -w user.max_uts_namespaces=10000"},
     {WALL_USER, ENOSPC, NULL, 0,
      "too many namespaces; end some sandboxes or raise the limits below /proc/sys/user"},
     {WALL_CGROUP_NAMESPACE, ENOSPC, NULL, 0,
@@ -104,7 +102,6 @@ static const struct cause {
     {WALL_LIMITS, EROFS, NULL, 0,
      "as root: findmnt -nro TARGET -t cgroup,cgroup2 | xargs -n1 mount -o remount,bind,rw"},
     {WALL_LIMITS, ENODEV, NULL, 0, "mount the cgroup controllers memory, cpu and pids"},
-    {WALL_UID_RANGE, 0, NULL, 0, "as root: jerboa run FILE"},
     {WALL_LANDLOCK, 0, NULL, 0, "use Linux 5.19 or newer with Landlock among its security modules"},
     {WALL_NONE, ENOSYS, NULL, 0,
      "sandboxes need Linux 5.12 or newer, and no filter that hides its system calls"},
@@ -115,6 +112,12 @@ static char *find_fix(enum wall wall, int sys)
 {
     if (wall == WALL_LIMITS && (sys == EACCES || sys == EPERM))
         return delegate_command();
+    if (wall == WALL_UID_RANGE)
+        return str_format("%s", geteuid() == 0 ? "run Jerboa outside of this container"
+                                               : "as root: jerboa run FILE");
+    char *command = wall == WALL_USER && sys == ENOSPC ? namespaces_command() : NULL;
+    if (command)
+        return command;
     for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
         const struct cause *c = &causes[i];
         if ((c->wall == WALL_NONE || c->wall == wall) && (c->sys == 0 || c->sys == sys) &&
@@ -145,15 +148,22 @@ void walls_miss(struct walls *w, enum wall wall, const struct err *why)
     snprintf(gap->fix, sizeof gap->fix, "%s", fix ? fix : "");
 }
 
+void walls_waive(struct walls *w, enum wall wall, const char *option)
+{
+    w->gaps[wall].waived = true;
+    snprintf(w->gaps[wall].why, sizeof w->gaps[wall].why, "%s leaves it out", option);
+}
+
 json_t *walls_json(const struct walls *w)
 {
     json_t *list = json_array();
 
     for (int i = WALL_NONE + 1; i < WALLS; i++) {
         const struct wall_gap *gap = &w->gaps[i];
+        bool                   on = !gap->missing && !gap->waived;
         json_t *object = json_pack("{s:s, s:s, s:b, s:b}", "name", table[i].name, "what",
-                                   table[i].what, "keeps", table[i].keeps, "on", !gap->missing);
-        if (gap->missing)
+                                   table[i].what, "keeps", table[i].keeps, "on", on);
+        if (!on)
             json_object_set_new(object, "why", json_text(gap->why, strlen(gap->why)));
         if (gap->fix[0])
             json_object_set_new(object, "fix", json_text(gap->fix, strlen(gap->fix)));

@@ -4,7 +4,8 @@
  * walls_explain puts the fix behind the reason. Walls that bound it may be missing: the jail notes
  * which, why and what to do (walls_miss), tells the server before anything runs (the WALLS frame),
  * and goes on, or with `strict` in the plan refuses. Whoever wants the list (`jerboa run`'s one
- * line, `walls.missing` in results, the doctor) reads that frame; nobody keeps a second table. */
+ * line, `walls.missing` in results, the doctor) reads that frame. How each looks from inside is the
+ * doctor's own business (cli/inside.c), by the names of this table. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,18 +39,20 @@ enum wall {
 
 struct walls {
     struct wall_gap {
-        bool missing;
+        bool missing, waived;
         char why[ERR_MSG_MAX];
         char fix[ERR_MSG_MAX]; /* "": none is known */
     } gaps[WALLS];
 };
 
-const char *walls_name(enum wall wall); /* as results have it: "landlock" */
-
 /* A wall that bounds is not there, because of `why`. */
 void walls_miss(struct walls *w, enum wall wall, const struct err *why);
 
-/* A list of {name, what, keeps, on, why, fix}; the last two only where it is off. */
+/* A wall is not there because the user wanted it so: off, but nothing that is missing. */
+void walls_waive(struct walls *w, enum wall wall, const char *option);
+
+/* A list of {name, what, keeps, on, why, fix}; the last two only where it is off. One that `keeps`
+ * and is off was waived. */
 json_t *walls_json(const struct walls *w);
 
 /* -1 and a sentence when one is missing: for `strict`. */

@@ -6,8 +6,9 @@
  *
  * The check, and any killing, is done by a process of ours inside the pid namespace, where one
  * kill(-1) takes everybody but init at once, however fast they fork. It is not dumpable, so nobody
- * there can reach into it; but with the same uid they can kill or stop it. Then it is tried again,
- * and after a few times init is killed, which nobody can prevent. */
+ * there can reach into it; but with the same uid they can kill, stop or slow it. Its parent, whom
+ * they do not see, notices at once or when the time is up. Then it is tried again, and after a few
+ * times init is killed, which nobody can prevent. */
 #include "jail/watch.h"
 
 #include <dirent.h>
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/statfs.h>
@@ -34,8 +36,8 @@ enum {
     BYTES_PER_MS = 10 << 20, /* nobody fills memory faster than that, on two processors */
     PAUSE_MIN_MS = 1,
     PAUSE_MAX_MS = 20,
-    HELPER_MS = 2000,
-    FAILURES_MAX = 5,
+    HELPER_MS = 1000, /* times the next: how long code that slows the helper has its way */
+    FAILURES_MAX = 3,
     STATUS_MAX = 1 << 14,
 };
 
@@ -47,12 +49,19 @@ void watch_init(struct watch *w, pid_t init, int init_fd, int up_fd, int64_t lim
                         .proc_fd = -1,
                         .disk_fd = -1,
                         .limit_bytes = limit_bytes};
+    w->has_killed = mmap(NULL, sizeof *w->has_killed, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (w->has_killed == MAP_FAILED)
+        abort(); /* out of memory */
 }
 
 void watch_done(struct watch *w)
 {
     fd_close(&w->proc_fd);
     fd_close(&w->disk_fd);
+    if (w->has_killed)
+        munmap(w->has_killed, sizeof *w->has_killed);
+    w->has_killed = NULL;
 }
 
 /* ---- counting ---- */
@@ -129,35 +138,36 @@ static uint64_t exact_bytes(int proc_fd, int pid)
     return (number(rollup, "Pss_Anon:") + number(rollup, "Pss_Shmem:")) << 10;
 }
 
-static uint64_t disk_bytes(int disk_fd)
+/* All processes but init and `skip`, a number of the sandbox's own (-1: none), and what the
+ * writable places hold. -1: it could not be counted, which is not little. */
+static int count_bytes(const struct watch *w, pid_t                          skip,
+                       uint64_t (*bytes_of)(int proc_fd, int pid), uint64_t *ret)
 {
-    struct statfs s;
-
-    if (fstatfs(disk_fd, &s) < 0)
-        return 0;
-    return (uint64_t)(s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize;
-}
-
-/* All processes but init and the one that counts, and what the writable places hold. */
-static uint64_t count_bytes(const struct watch *w, uint64_t (*bytes_of)(int proc_fd, int pid))
-{
-    uint64_t       sum = disk_bytes(w->disk_fd);
+    struct statfs  disk;
+    uint64_t       sum;
     int            fd = openat(w->proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR           *dir = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *d;
 
-    if (!dir)
-        return 0;
+    if (!dir || fstatfs(w->disk_fd, &disk) < 0) {
+        if (dir)
+            closedir(dir);
+        else
+            fd_close(&fd);
+        return -1;
+    }
+    sum = (uint64_t)(disk.f_blocks - disk.f_bfree) * (uint64_t)disk.f_bsize;
     while ((d = readdir(dir))) {
         int pid = atoi(d->d_name), teller;
-        if (pid <= 1 || pid == getpid())
+        if (pid <= 1 || pid == skip)
             continue;
         teller = find_teller(w->proc_fd, pid);
         if (teller > 0)
             sum += bytes_of(w->proc_fd, teller);
     }
     closedir(dir);
-    return sum;
+    *ret = sum;
+    return 0;
 }
 
 /* ---- inside ---- */
@@ -172,17 +182,32 @@ static enum outcome kill_all(const struct watch *w)
 
 static enum outcome judge(const struct watch *w)
 {
-    return count_bytes(w, exact_bytes) > (uint64_t)w->limit_bytes ? kill_all(w) : UNDER;
+    uint64_t used;
+
+    if (count_bytes(w, getpid(), exact_bytes, &used) < 0)
+        return FAILED;
+    if (used <= (uint64_t)w->limit_bytes)
+        return UNDER;
+    *w->has_killed = true; /* before: the time may be up right after */
+    enum outcome outcome = kill_all(w);
+    *w->has_killed = outcome == KILLED;
+    return outcome;
 }
 
 static enum outcome exit_of(pid_t pid)
 {
     int status;
 
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return FAILED;
-    return WIFEXITED(status) ? (enum outcome)WEXITSTATUS(status) : FAILED;
+    for (;;) {
+        if (waitpid(pid, &status, WUNTRACED) < 0) {
+            if (errno != EINTR)
+                return FAILED;
+        } else if (WIFSTOPPED(status)) {
+            kill(pid, SIGKILL); /* somebody wants to win time */
+        } else {
+            return WIFEXITED(status) ? (enum outcome)WEXITSTATUS(status) : FAILED;
+        }
+    }
 }
 
 /* Enters the namespaces; who is in the pid namespace is its child. */
@@ -196,17 +221,21 @@ static enum outcome enter_and(enum outcome (*deed)(const struct watch *w), const
     pid = fork();
     if (pid < 0)
         return FAILED;
-    if (pid == 0)
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* when the time is up */
         _exit(deed(w));
+    }
     return exit_of(pid);
 }
 
 static enum outcome inside(enum outcome (*deed)(const struct watch *w), const struct watch *w)
 {
-    pid_t         pid = fork();
     autofd int    fd = -1;
     struct pollfd p;
+    pid_t         pid;
 
+    *w->has_killed = false;
+    pid = fork();
     if (pid < 0)
         return FAILED;
     if (pid == 0)
@@ -226,7 +255,7 @@ static bool is_up(struct watch *w)
     struct pollfd p = {w->up_fd, 0, 0};
     char          path[64];
 
-    if (w->proc_fd >= 0)
+    if (w->proc_fd >= 0 && w->disk_fd >= 0)
         return true;
     if (poll(&p, 1, 0) != 1 || !(p.revents & POLLERR))
         return false;
@@ -234,11 +263,13 @@ static bool is_up(struct watch *w)
     if (w->disk_fd < 0)
         w->disk_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     snprintf(path, sizeof path, "/proc/%d/root/proc", (int)w->init);
-    w->proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (w->proc_fd < 0)
+        w->proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return w->proc_fd >= 0 && w->disk_fd >= 0;
 }
 
-/* Nobody escapes by keeping us from looking. */
+/* Nobody escapes by keeping us from looking: only a helper that came to its end clears the count.
+ */
 static void note(struct watch *w, enum outcome outcome)
 {
     w->failures = outcome == FAILED ? w->failures + 1 : 0;
@@ -248,16 +279,25 @@ static void note(struct watch *w, enum outcome outcome)
 
 int watch_look(struct watch *w)
 {
-    uint64_t used, limit = (uint64_t)w->limit_bytes;
+    uint64_t     used, limit = (uint64_t)w->limit_bytes;
+    enum outcome outcome = UNDER;
 
     if (!is_up(w))
         return PAUSE_MIN_MS;
-    used = count_bytes(w, status_bytes);
-    enum outcome outcome = used > limit ? inside(judge, w) : UNDER;
-    note(w, outcome);
-    w->kills += outcome == KILLED;
-    if (used > w->peak_bytes && (used <= limit || outcome == KILLED)) /* else some of it twice */
+    if (count_bytes(w, -1, status_bytes, &used) < 0) {
+        note(w, FAILED);
+        return PAUSE_MAX_MS;
+    }
+    if (used > limit) {
+        outcome = inside(judge, w);
+        note(w, outcome);
+    }
+    bool killed = used > limit && *w->has_killed; /* even by one who did not come to tell */
+    w->kills += killed;
+    if (used > w->peak_bytes && (used <= limit || killed)) /* else some of it twice */
         w->peak_bytes = used;
+    if (outcome == FAILED)
+        return PAUSE_MIN_MS;
     if (used > limit)
         return PAUSE_MAX_MS;
     uint64_t ms = (limit - used) / BYTES_PER_MS;

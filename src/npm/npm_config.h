@@ -11,8 +11,8 @@
  *     for its own hashes: for them the project's file is not read at all (NPM_CONFIG_USER).
  *   - For the project's packages it may name registries and their credentials, nothing else. Who is
  *     trusted (ca, cafile, strict-ssl) and which way requests go (proxies) would let it read
- *     the user's own tokens; userconfig, globalconfig and prefix would let it choose the other
- * files.
+ *     the user's own tokens; userconfig, globalconfig and prefix would let it choose the
+ *     other files.
  *   - Its registries are https, or on this machine: a registry of the user's, asked without TLS,
  *     would show the user's token on the wire.
  *   - ${VARIABLES} in it would send any secret of the environment to any host. They count only in

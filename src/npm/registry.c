@@ -16,7 +16,7 @@ struct registry {
     struct http             *http;
 };
 
-struct download {
+struct tarball {
     int                  file_fd;
     int64_t              bytes;
     struct integrity_sum sum;
@@ -53,7 +53,8 @@ static bool is_name_part(const char *p, size_t size)
     return size > 0 && *p != '.' && *p != '_' && strspn(p, allowed) >= size;
 }
 
-int registry_check_name(const char *package, struct err *e)
+/* As npm accepts it: "name" or "@scope/name", fit for a URL; old ones have capitals. */
+static int check_name(const char *package, struct err *e)
 {
     const char *slash = *package == '@' ? strchr(package, '/') : NULL;
     const char *name = slash ? slash + 1 : package;
@@ -119,7 +120,7 @@ static int resolve(struct registry *r, const char *package, const struct release
 int registry_resolve(struct registry *r, const char *package, const struct release_want *want,
                      struct release *ret, struct err *e)
 {
-    TRY(registry_check_name(package, e));
+    TRY(check_name(package, e));
     return resolve(r, package, want, ret, e) < 0 ? err_wrap(e, "npm package %s", package) : 0;
 }
 
@@ -128,7 +129,7 @@ int registry_resolve(struct registry *r, const char *package, const struct relea
 /* The server sends from here on: what we have of the rest is forgotten. */
 static int begin_tarball(void *owner, int64_t at, struct err *e)
 {
-    struct download *d = owner;
+    struct tarball *d = owner;
 
     if (at == d->bytes)
         return 0;
@@ -142,7 +143,7 @@ static int begin_tarball(void *owner, int64_t at, struct err *e)
 static int take_tarball(void *owner, const void *data, size_t size, int64_t total_bytes,
                         struct err *e)
 {
-    struct download *d = owner;
+    struct tarball *d = owner;
 
     if (fd_write_all(d->file_fd, data, size) < 0)
         return err_sys(e, "write a tarball into the store");
@@ -152,7 +153,7 @@ static int take_tarball(void *owner, const void *data, size_t size, int64_t tota
     return 0;
 }
 
-static int read_beginning(struct download *d, struct err *e)
+static int read_beginning(struct tarball *d, struct err *e)
 {
     char    block[1 << 16];
     ssize_t n;
@@ -166,7 +167,7 @@ static int read_beginning(struct download *d, struct err *e)
     return n < 0 ? err_sys(e, "read a tarball of the store") : 0;
 }
 
-static int get_rest(struct registry *r, struct download *d, const struct release *release,
+static int get_rest(struct registry *r, struct tarball *d, const struct release *release,
                     struct err *e)
 {
     TRY(http_get(r->http,
@@ -184,7 +185,7 @@ static int get_rest(struct registry *r, struct download *d, const struct release
     return 0;
 }
 
-static int download(struct registry *r, struct download *d, const struct release *release,
+static int download(struct registry *r, struct tarball *d, const struct release *release,
                     struct err *e)
 {
     struct err failed = {0};
@@ -207,8 +208,8 @@ static int download(struct registry *r, struct download *d, const struct release
 int registry_download(struct registry *r, const struct release *release, int file_fd,
                       registry_progress *progress, void *owner, struct err *e)
 {
-    struct download d = {.file_fd = file_fd, .progress = progress, .owner = owner};
-    int             done;
+    struct tarball d = {.file_fd = file_fd, .progress = progress, .owner = owner};
+    int            done;
 
     integrity_begin(&d.sum);
     done = download(r, &d, release, e);

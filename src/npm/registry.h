@@ -14,9 +14,6 @@ typedef void registry_progress(void *owner, int64_t bytes, int64_t total_bytes);
 struct registry *registry_new(const struct npm_config *config); /* borrowed */
 void             registry_free(struct registry *r);
 
-/* A name as npm accepts it: "name" or "@scope/name", lower case, fit for a URL. */
-int registry_check_name(const char *package, struct err *e);
-
 /* The release of `package` that suits, from the registry of its scope. */
 int registry_resolve(struct registry *r, const char *package, const struct release_want *want,
                      struct release *ret, struct err *e);

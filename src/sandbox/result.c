@@ -2,13 +2,15 @@
 
 #include <stdlib.h>
 
-json_t *result_missing(const json_t *walls)
+/* The names of those that bound and do not stand; one that keeps and is off was not wanted. */
+static json_t *missing(const json_t *walls)
 {
     json_t *names = json_array(), *wall;
     size_t  i;
 
     json_array_foreach ((json_t *)walls, i, wall)
         if (json_is_false(json_object_get(wall, "on")) &&
+            json_is_false(json_object_get(wall, "keeps")) &&
             json_array_append(names, json_object_get(wall, "name")) < 0)
             abort();
     return names;
@@ -27,7 +29,7 @@ json_t *result_json(const struct run_result *r, const json_t *walls, const json_
                                f->signal == 0 ? json_null() : json_integer(f->signal), "ended",
                                f->watched ? "sandbox" : "run", "usage", usage, "refused",
                                refused ? json_incref((json_t *)refused) : json_array(), "walls",
-                               "missing", walls ? result_missing(walls) : json_null());
+                               "missing", walls ? missing(walls) : json_null());
 
     if (!result)
         abort();

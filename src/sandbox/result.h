@@ -16,5 +16,3 @@
 /* walls: the list that the sandbox told (sandbox_ops), or NULL if it never came that far; then
  * `missing` is null. refused: as egress_take_refused has it, or NULL: nothing was. */
 json_t *result_json(const struct run_result *r, const json_t *walls, const json_t *refused);
-
-json_t *result_missing(const json_t *walls); /* the names of those that do not stand */

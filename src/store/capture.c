@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -73,6 +72,7 @@ int capture_run(const char *path, const char *const *argv, int timeout_ms, struc
     autofd int read_fd = -1, write_fd = -1;
     pid_t      pid;
 
+    *ret = (struct capture){0};
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)
         return err_sys(e, "pipe");
     read_fd = pipe_fds[0];

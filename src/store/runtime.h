@@ -17,6 +17,8 @@
 #error "there is no Node build for this machine in the registry"
 #endif
 
+#define RUNTIME_DEFAULT "node:lts-slim" /* the image of who names none */
+
 enum { RUNTIME_VERSION_MAX = 64 };
 
 /* How jerboa-fetch ends when the registry cannot be reached. */

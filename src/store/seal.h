@@ -7,11 +7,9 @@
  * sha256, which `jerboa pull --verify` compares (fetch/manifest.h).
  *
  *   jerboa-seal 1
- *   116281416 1763206543123456789 bin/node     size and nanoseconds, one line a file, then an empty
- * one
- *
- *   f 755 SHA256 bin/node                      file, d directory, l symbolic link (sha256 of its
- * target)
+ *   116281416 1763206543123456789 bin/node     size and nanoseconds, one line a file
+ *                                              (an empty line: the end of the front)
+ *   f 755 SHA256 bin/node                      f file, d directory, l symbolic link (its target)
  *
  * The owner of the store is trusted: who can write both the files and the seal can forge it. */
 #pragma once

@@ -6,8 +6,8 @@ import { access, lstat, readdir, readlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { arch, childEnv, deferred, fetchRuntime, leftovers, makeStore, nodePackage, nodeTgz, npmTgz, partOf, program,
-  run, serve, sha512, soundPackages, tgz } from './registry.mjs';
+import { arch, deferred, fetchRuntime, makeStore, nodePackage, nodeTgz, npmTgz, partOf, program,
+  runProgram, serve, sha512, soundPackages, storeEnv, storeLeftovers, tgz } from './registry.mjs';
 
 const limit = { timeout: 60_000 };
 
@@ -21,27 +21,27 @@ async function assertFails(t, { registry, status = 1, sentence, image, left = []
   assert.equal(lines.length, 1, result.stderr);
   assert.match(lines[0], /^jerboa: /);
   assert.match(lines[0], sentence);
-  assert.deepEqual(await leftovers(store), left);
+  assert.deepEqual(await storeLeftovers(store), left);
 }
 
 test('the configured registry: node, npm and npx work, the second time nothing is downloaded',
   { timeout: 300_000 }, async (t) => {
     const store = await makeStore(t);
     const env = { ...process.env, JERBOA_HOME: store };
-    const first = await run(program, ['runtime', 'node:lts-slim'], env);
+    const first = await runProgram(program, ['runtime', 'node:lts-slim'], env);
     assert.equal(first.status, 0, first.stderr);
     assert.match(first.stderr, /^fetching node 24\.\d+\.\d+ \(\d+ MB\)\nfetching npm \d+\.\d+\.\d+ \(\d+ MB\)\n$/);
     const dir = first.stdout.trim();
     const [, version] = /node-(24\.\d+\.\d+)-/.exec(dir);
     const inside = { ...process.env, PATH: `${dir}/bin:/usr/bin:/bin` };
-    assert.equal((await run(`${dir}/bin/node`, ['-v'], inside)).stdout, `v${version}\n`);
+    assert.equal((await runProgram(`${dir}/bin/node`, ['-v'], inside)).stdout, `v${version}\n`);
     for (const name of ['npm', 'npx']) {
-      const { status, stdout, stderr } = await run(`${dir}/bin/${name}`, ['-v'], inside);
+      const { status, stdout, stderr } = await runProgram(`${dir}/bin/${name}`, ['-v'], inside);
       assert.equal(status, 0, stderr);
       assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
     }
     assert.deepEqual(await readdir(path.join(store, 'downloads')), []);
-    assert.deepEqual(await run(program, ['runtime', 'lts'], env), { status: 0, stdout: first.stdout, stderr: '' });
+    assert.deepEqual(await runProgram(program, ['runtime', 'lts'], env), { status: 0, stdout: first.stdout, stderr: '' });
   });
 
 test('a runtime is the newest version that suits, with the npm that suits it', limit, async (t) => {
@@ -56,7 +56,7 @@ test('a runtime is the newest version that suits, with the npm that suits it', l
   assert.equal(await readlink(`${dir}/bin/npx`), '../lib/node_modules/npm/bin/npx-cli.js');
   for (const name of ['bin/node', 'lib/node_modules/npm/bin/npm-cli.js', 'lib/node_modules', '.'])
     assert.equal((await lstat(path.join(dir, name))).mode & 0o7777, 0o755, name);
-  assert.equal((await run(`${dir}/bin/node`, [], process.env)).stdout, 'fake node\n');
+  assert.equal((await runProgram(`${dir}/bin/node`, [], process.env)).stdout, 'fake node\n');
 
   const again = await fetchRuntime(store, registry.url, '24');
   assert.deepEqual(again, { status: 0, stdout, stderr: '' });
@@ -66,8 +66,8 @@ test('a runtime is the newest version that suits, with the npm that suits it', l
 test('modes do not depend on the umask', limit, async (t) => {
   const store = await makeStore(t);
   const registry = await serve(t, soundPackages());
-  const { status, stdout } = await run('/bin/sh', ['-c', `umask 077; exec ${program} runtime lts`],
-    childEnv(store, registry.url));
+  const { status, stdout } = await runProgram('/bin/sh', ['-c', `umask 077; exec ${program} runtime lts`],
+    storeEnv(store, registry.url));
   assert.equal(status, 0);
   const dir = stdout.trim();
   assert.equal((await lstat(dir)).mode & 0o777, 0o755);
@@ -85,8 +85,8 @@ test('the user\'s npmrc names the registry', limit, async (t) => {
 
 test('usage and unknown images', limit, async (t) => {
   const store = await makeStore(t);
-  assert.equal((await run(program, [], childEnv(store))).status, 2);
-  assert.equal((await run(program, ['banana', 'lts'], childEnv(store))).status, 2);
+  assert.equal((await runProgram(program, [], storeEnv(store))).status, 2);
+  assert.equal((await runProgram(program, ['banana', 'lts'], storeEnv(store))).status, 2);
   await assertFails(t, { registry: 'http://127.0.0.1:1', image: 'python:3', sentence: /"python:3" is not known: use node:lts-slim/ });
 });
 
@@ -211,7 +211,7 @@ for (const signal of ['SIGKILL', 'SIGINT'])
       res.write(npmTgz.subarray(0, 50), stuck.resolve); // Node is unpacked, npm half-way
       return true;
     });
-    const child = spawn(program, ['runtime', 'lts'], { env: childEnv(store, bad.url), stdio: 'ignore' });
+    const child = spawn(program, ['runtime', 'lts'], { env: storeEnv(store, bad.url), stdio: 'ignore' });
     await stuck.promise;
     child.kill(signal);
     await once(child, 'exit');

@@ -94,6 +94,15 @@ export async function until(look, what, seconds = 10) {
 export const printed = (child, text, stream = 'stdout') =>
   until(() => child.text(stream).includes(text), () => `no '${text}' in: ${child.text(stream)}`);
 
+/** The line of JSON at the end of stderr, as --json has it. */
+export const judged = (r) => JSON.parse(r.stderr.trimEnd().split('\n').at(-1));
+
+/** A script that fills memory outside of V8's heap until it is stopped. */
+export const fill = 'const kept = []; for (;;) kept.push(Buffer.alloc(8 << 20, 1))';
+
+/** For sh in a mount namespace of its own: no cgroup can be written. */
+export const readOnlyCgroups = `for m in $(awk '/ - cgroup2? /{print $5}' /proc/self/mountinfo); do mount -o remount,bind,ro "$m" || exit 9; done`;
+
 // ---- what is on the machine ----
 
 const read = (file) => { try { return fs.readFileSync(file, 'latin1'); } catch { return ''; } };

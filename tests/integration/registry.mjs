@@ -20,7 +20,7 @@ export async function makeStore(t) {
 }
 
 /** Environment of a child: no registry, proxy or npmrc of whoever runs the tests. */
-export function childEnv(store, registry) {
+export function storeEnv(store, registry) {
   const env = { ...process.env, JERBOA_HOME: store, HOME: store, no_proxy: '127.0.0.1' };
   for (const key of Object.keys(env)) if (/^npm_config_/i.test(key)) delete env[key];
   if (registry) env.npm_config_registry = registry;
@@ -28,7 +28,7 @@ export function childEnv(store, registry) {
 }
 
 /** Runs a program to its end: {status, stdout, stderr}. */
-export function run(file, args, env) {
+export function runProgram(file, args, env) {
   return new Promise((resolve) => {
     execFile(file, args, { env, timeout: 50_000, maxBuffer: 1 << 24 }, (error, stdout, stderr) =>
       resolve({ status: error ? (error.code ?? error.signal) : 0, stdout, stderr }));
@@ -36,7 +36,7 @@ export function run(file, args, env) {
 }
 
 export const fetchRuntime = (store, registry, image = 'node:lts-slim', ...options) =>
-  run(program, [...options, 'runtime', image], childEnv(store, registry));
+  runProgram(program, [...options, 'runtime', image], storeEnv(store, registry));
 
 /** Promise.withResolvers, which Node 20 lacks. */
 export function deferred() {
@@ -49,7 +49,7 @@ export function deferred() {
 export const partOf = (tarball) => `downloads/.${createHash('sha512').update(tarball).digest('hex').slice(0, 64)}.part`;
 
 /** Everything in the store but the two directories that hold nothing. */
-export async function leftovers(store) {
+export async function storeLeftovers(store) {
   const names = await readdir(store, { recursive: true });
   return names.filter((name) => name !== 'runtimes' && name !== 'downloads');
 }

@@ -1,7 +1,7 @@
 /* Both versions of cgroups on a tree of plain files. What the kernel does by itself is done here in
  * its place: a new directory has its files at once, and a directory without groups can be removed
- * with them (the linker leads mkdirat, unlinkat and rmdir here: see meson.build). What only the
- * kernel can do, tests/guest shows. */
+ * with them (the linker leads mkdir, mkdirat, unlinkat and rmdir here: see meson.build). What only
+ * the kernel can do, tests/guest shows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -24,6 +25,7 @@
 
 #include "base/fd.h"
 #include "jail/cgroup.h"
+#include "jail/cgroup_version.h"
 #include "jail/idrange.h"
 
 enum { SLOT = 7 };
@@ -69,12 +71,15 @@ static const struct file files_v2[] = {
 
 static const struct file *files;
 static const char        *without; /* a file that this kernel does not have, or NULL */
+static const char        *refused; /* a group that it does not make, or NULL */
 
 int __real_mkdirat(int dir, const char *path, mode_t mode);
 int __wrap_mkdirat(int dir, const char *path, mode_t mode);
 int __real_unlinkat(int dir, const char *path, int flags);
 int __wrap_unlinkat(int dir, const char *path, int flags);
 int __wrap_rmdir(const char *path);
+int __real_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
 
 static void populate(int dir)
 {
@@ -85,6 +90,10 @@ static void populate(int dir)
 
 int __wrap_mkdirat(int dir, const char *path, mode_t mode)
 {
+    if (refused && strcmp(path, refused) == 0) {
+        errno = ENOSPC;
+        return -1;
+    }
     if (__real_mkdirat(dir, path, mode) < 0)
         return -1;
     autofd int made = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -112,6 +121,11 @@ int __wrap_unlinkat(int dir, const char *path, int flags)
     return __real_unlinkat(dir, path, flags);
 }
 
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+    return __wrap_mkdirat(AT_FDCWD, path, mode);
+}
+
 int __wrap_rmdir(const char *path)
 {
     return __wrap_unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
@@ -124,9 +138,9 @@ static char root[64];
 /* Sandboxes of those who have no uid ranges are called jerboa-u7. */
 static void rename_slot(char *path, size_t size)
 {
-    char *name = strstr(path, "jerboa-7"), *digit = name ? name + strlen("jerboa-") : NULL;
+    char *name = strstr(path, "/jerboa-"), *digit = name ? name + strlen("/jerboa-") : NULL;
 
-    if (!digit || idrange_is_possible(NULL))
+    if (!digit || *digit < '0' || *digit > '9' || idrange_is_possible(NULL))
         return;
     assert_true(strlen(path) + 2 <= size);
     memmove(digit + 1, digit, strlen(digit) + 1);
@@ -177,7 +191,7 @@ static bool exists(const char *name)
 static int start_tree(const struct file *kernel)
 {
     files = kernel;
-    without = NULL;
+    without = refused = NULL;
     strcpy(root, "/var/tmp/cgroup-test-XXXXXX"); /* a disk: tmpfs may not have user.* attributes */
     return mkdtemp(root) ? 0 : -1;
 }
@@ -212,11 +226,11 @@ static int teardown(void **state)
 
 /* ---- where groups are made ---- */
 
-static int find_v1(const char *own, struct err *e)
+/* cpu and cpuacct together, as systemd mounts them; another one that is nobody's business. */
+static const char *mounts_v1(void)
 {
-    char mounts[1024], cgroups[512];
+    static char mounts[1024];
 
-    /* cpu and cpuacct together, as systemd mounts them; another one that is nobody's business. */
     snprintf(mounts, sizeof mounts,
              "21 1 0:19 / /sys rw,nosuid - sysfs sysfs rw\n"
              "30 21 0:26 / %s/freezer rw - cgroup cgroup rw,freezer\n"
@@ -225,10 +239,17 @@ static int find_v1(const char *own, struct err *e)
              "33 21 0:29 /docker/abc %s/pids rw - cgroup cgroup rw,pids\n"
              "34 21 0:30 / %s/unified rw - cgroup2 cgroup2 rw\n",
              root, root, root, root, root);
+    return mounts;
+}
+
+static int find_v1(const char *own, struct err *e)
+{
+    char cgroups[512];
+
     snprintf(cgroups, sizeof cgroups,
              "5:freezer:/\n4:pids:/docker/abc%s\n3:cpu,cpuacct:%s\n2:memory:%s\n0::/elsewhere\n",
              own, own, own);
-    return cgroup_find_in(mounts, cgroups, e);
+    return cgroup_find_in(mounts_v1(), cgroups, e);
 }
 
 static int find_v2(const char *own, struct err *e)
@@ -278,16 +299,27 @@ static void assert_enters(const int *fds, int n, const char *const *names, int n
         assert_text(names[i], "0");
 }
 
+/* Ends a run, and finds what the kernel's files say. */
+static void assert_counted(const struct cgroup *c, uint32_t run)
+{
+    struct message_group_ended counters;
+
+    cgroup_end_run(c, run, &counters);
+    assert_int_equal(counters.oom_kills, 3);
+    assert_int_equal(counters.forks_refused, 4);
+    assert_int_equal(counters.peak_bytes, 5000000);
+    assert_int_equal(counters.cpu_us, 12345);
+}
+
 static void test_v1(void **state)
 {
-    static const char *const   init[] = {"memory/own/jerboa-7/init/tasks",
-                                         "cpu/own/jerboa-7/init/tasks",
-                                         "pids/own/jerboa-7/init/tasks"};
-    static const char *const   run[] = {"memory/own/jerboa-7/box/run-3/tasks",
-                                        "cpu/own/jerboa-7/box/run-3/tasks",
-                                        "pids/own/jerboa-7/box/run-3/tasks"};
-    struct message_group_ended counters;
-    int                        fds[CGROUP_HIERARCHIES_MAX];
+    static const char *const init[] = {"memory/own/jerboa-7/init/tasks",
+                                       "cpu/own/jerboa-7/init/tasks",
+                                       "pids/own/jerboa-7/init/tasks"};
+    static const char *const run[] = {"memory/own/jerboa-7/box/run-3/tasks",
+                                      "cpu/own/jerboa-7/box/run-3/tasks",
+                                      "pids/own/jerboa-7/box/run-3/tasks"};
+    int                      fds[CGROUP_HIERARCHIES_MAX];
 
     (void)state;
     make_v1_groups();
@@ -303,11 +335,7 @@ static void test_v1(void **state)
     assert_enters(fds, cgroup_make_run(&c, &limits, 3, fds, NULL), run, 3);
     assert_text("pids/own/jerboa-7/box/run-3/pids.max", "77");
 
-    cgroup_end_run(&c, 3, &counters);
-    assert_int_equal(counters.oom_kills, 3);
-    assert_int_equal(counters.forks_refused, 4);
-    assert_int_equal(counters.peak_bytes, 5000000);
-    assert_int_equal(counters.cpu_us, 12345);
+    assert_counted(&c, 3);
     assert_false(exists("memory/own/jerboa-7/box/run-3"));
     assert_false(exists("cpu/own/jerboa-7/box/run-3"));
     cgroup_remove_box(&c);
@@ -326,12 +354,66 @@ static void test_v1_without_swap(void **state)
     cgroup_remove(&c);
 }
 
+/* The first group cannot be made whole: nothing of it stays. */
+static void test_v1_half_made(void **state)
+{
+    struct cgroup c;
+    struct err    e = {0};
+
+    (void)state;
+    make_v1_groups();
+    assert_int_equal(find_v1("/own", NULL), 0);
+    refused = "box";
+    assert_int_equal(cgroup_make(SLOT, &limits, &c, &e), -1);
+    assert_non_null(strstr(e.msg, "make cgroup box: No space left"));
+    assert_false(exists("memory/own/jerboa-7"));
+}
+
+/* Own groups in some hierarchies only: then a user's own are used in all of them, or none. */
+static void test_v1_made_over(void **state)
+{
+    struct err  e = {0};
+    char        place[64], owned[64];
+    struct stat st;
+
+    (void)state;
+    make_v1_groups();
+    group("pids/half"); /* memory and cpu have none */
+    assert_int_equal(find_v1("/half", &e), -1);
+    assert_non_null(strstr(e.msg, "/memory/half: No such file or directory"));
+
+    assert_int_equal(cgroup_v1_delegate(mounts_v1(), getuid(), NULL), 0);
+    assert_int_equal(cgroup_v1_delegate(mounts_v1(), getuid(), NULL),
+                     0); /* once more is no error */
+    assert_false(exists("freezer/jerboa"));
+    assert_int_equal(find_v1("/half", NULL), 0);
+    snprintf(place, sizeof place, "memory/jerboa/%u", (unsigned)getuid());
+    struct cgroup c = make_in(place);
+    snprintf(owned, sizeof owned, "pids/jerboa/%u/jerboa-7", (unsigned)getuid());
+    assert_true(exists(owned));
+    assert_false(exists("pids/half/jerboa-7"));
+    cgroup_remove(&c);
+    assert_int_equal(find_v1("/own", NULL), 0); /* where the own ones will do, they are used */
+    c = make_in("memory/own");
+    cgroup_remove(&c);
+
+    if (getuid() != 0)
+        return;
+    assert_int_equal(cgroup_v1_delegate(mounts_v1(), 54321, NULL), 0);
+    for (const char *const *name = (const char *const[]){"", "/tasks", "/cgroup.procs", NULL};
+         *name; name++) {
+        assert_int_equal(stat(at("cpu/jerboa/54321%s", *name), &st), 0);
+        assert_int_equal(st.st_uid, 54321);
+    }
+    assert_int_equal(stat(at("cpu/jerboa/54321/cpu.cfs_quota_us"), &st), 0);
+    assert_int_equal(st.st_uid, 0); /* limits stay root's */
+}
+
 static void test_v2(void **state)
 {
-    static const char *const   init[] = {"own/jerboa-7/init/cgroup.procs"};
-    static const char *const   run[] = {"own/jerboa-7/box/run-3/cgroup.procs"};
-    struct message_group_ended counters;
-    int                        fds[CGROUP_HIERARCHIES_MAX];
+    static const char *const init[] = {"own/jerboa-7/init/cgroup.procs"};
+    static const char *const run[] = {"own/jerboa-7/box/run-3/cgroup.procs"};
+    int                      fds[CGROUP_HIERARCHIES_MAX];
 
     (void)state;
     group("own");
@@ -351,11 +433,7 @@ static void test_v2(void **state)
     assert_enters(fds, cgroup_make_run(&c, &limits, 3, fds, NULL), run, 1);
     assert_text("own/jerboa-7/box/run-3/pids.max", "77");
 
-    cgroup_end_run(&c, 3, &counters);
-    assert_int_equal(counters.oom_kills, 3);
-    assert_int_equal(counters.forks_refused, 4);
-    assert_int_equal(counters.peak_bytes, 5000000);
-    assert_int_equal(counters.cpu_us, 12345);
+    assert_counted(&c, 3);
     assert_false(exists("own/jerboa-7/box/run-3"));
     cgroup_remove_box(&c);
     cgroup_remove(&c);
@@ -428,6 +506,80 @@ static void test_v2_kill(void **state)
     cgroup_remove(&c);
 }
 
+/* The kernel's side of a group that is killed by its list: the members go once none can fork. */
+static pid_t start_emptier(const char *name)
+{
+    struct timespec ms = {0, 1000000};
+    pid_t           pid = fork();
+
+    if (pid != 0)
+        return pid;
+    for (int i = 0; i < 10000; i++, nanosleep(&ms, NULL)) {
+        autofree char *text = NULL;
+        if (file_read_text(AT_FDCWD, at("%s/pids.max", name), 16, &text, NULL) == 0 &&
+            text[0] == '0') /* over the limit that was there: these files are plain */
+            _exit(file_write_text(AT_FDCWD, at("%s/cgroup.procs", name), "", NULL));
+    }
+    _exit(9);
+}
+
+/* Before Linux 5.14; and a pid that has meanwhile become another's is left alone. */
+static void test_v2_without_kill(void **state)
+{
+    struct message_group_ended counters;
+    char                       pid[16];
+    int                        fds[CGROUP_HIERARCHIES_MAX], status;
+
+    (void)state;
+    without = "cgroup.kill";
+    group("own");
+    assert_int_equal(find_v2("/own", NULL), 0);
+    struct cgroup c = make_in("own");
+    assert_int_equal(cgroup_make_run(&c, &limits, 1, fds, NULL), 1);
+    close(fds[0]);
+    pid_t other = fork();
+    if (other == 0) {
+        alarm(10);
+        pause();
+        _exit(0);
+    }
+    snprintf(pid, sizeof pid, "%d\n", (int)other);
+    put("own/jerboa-7/box/run-1/cgroup.events", "populated 1\n");
+    put("own/jerboa-7/box/run-1/cgroup.procs", pid);
+    pid_t emptier = start_emptier("own/jerboa-7/box/run-1");
+    cgroup_end_run(&c, 1, &counters);
+    assert_int_equal(waitpid(emptier, &status, 0), emptier);
+    assert_int_equal(status, 0);
+    assert_false(exists("own/jerboa-7/box/run-1"));
+    cgroup_remove(&c);
+    assert_int_equal(waitpid(other, &status, WNOHANG), 0);
+    kill(other, SIGKILL);
+    assert_int_equal(waitpid(other, &status, 0), other);
+}
+
+/* Slots at the end, which no sandbox of this machine has. */
+static void test_sweep(void **state)
+{
+    enum { ALIVE = 4093 };
+    struct idrange lock;
+
+    (void)state;
+    group("own"), group("own/jerboa-4092"), group("own/jerboa-4092/box"), group("own/jerboa-4093");
+    group("own/jerboa-host");
+    assert_int_equal(find_v2("/own", NULL), 0);
+    assert_int_equal(
+        idrange_take_slot(ALIVE, &lock,
+                          idrange_is_possible(NULL) ? idrange_file : cgroup_lock_file(), NULL),
+        0);
+    assert_int_equal(cgroup_sweep(NULL), 0);
+    assert_false(exists("own/jerboa-4092"));
+    assert_true(exists("own/jerboa-4093"));
+    assert_true(exists("own/jerboa-host"));
+    idrange_release(&lock);
+    assert_int_equal(cgroup_sweep(NULL), 0);
+    assert_false(exists("own/jerboa-4093"));
+}
+
 /* What a dead sandbox left under the slot is gone before the new one is made. */
 static void test_leftovers(void **state)
 {
@@ -447,7 +599,7 @@ static void test_leftovers(void **state)
 static void block(const char *name)
 {
     unlink(at("%s/cgroup.subtree_control", name));
-    assert_int_equal(mkdir(at("%s/cgroup.subtree_control", name), 0755), 0);
+    assert_int_equal(__real_mkdir(at("%s/cgroup.subtree_control", name), 0755), 0);
 }
 
 static void test_place_above(void **state)
@@ -544,9 +696,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_v1, setup_v1, teardown),
         cmocka_unit_test_setup_teardown(test_v1_without_swap, setup_v1, teardown),
+        cmocka_unit_test_setup_teardown(test_v1_half_made, setup_v1, teardown),
+        cmocka_unit_test_setup_teardown(test_v1_made_over, setup_v1, teardown),
         cmocka_unit_test_setup_teardown(test_v2, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_v2_older_kernels, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_v2_kill, setup_v2, teardown),
+        cmocka_unit_test_setup_teardown(test_v2_without_kill, setup_v2, teardown),
+        cmocka_unit_test_setup_teardown(test_sweep, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_leftovers, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_place_above, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_place_of_others, setup_v2, teardown),

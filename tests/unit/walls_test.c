@@ -22,10 +22,19 @@ static struct err failed(int sys, const char *what)
     return e;
 }
 
+/* The names in `walls.missing` of a result. */
+static json_t *missing(const json_t *walls)
+{
+    struct run_result r = {.verdict = VERDICT_OK};
+    autojson json_t  *result = result_json(&r, walls, NULL);
+
+    return json_incref(json_object_get(json_object_get(result, "walls"), "missing"));
+}
+
 static void all_stand_until_one_is_missed(void **state)
 {
     struct walls     w = {0};
-    autojson json_t *list = walls_json(&w), *names = result_missing(list);
+    autojson json_t *list = walls_json(&w), *names = missing(list);
     struct err       e = {0};
     json_t          *wall;
     size_t           i, keeps = 0;
@@ -53,7 +62,7 @@ static void a_missing_one_tells_why_and_what_to_do(void **state)
     walls_miss(&w, WALL_LIMITS, &why);
     why = failed(ENOSYS, "Landlock");
     walls_miss(&w, WALL_LANDLOCK, &why);
-    autojson json_t *list = walls_json(&w), *names = result_missing(list);
+    autojson json_t *list = walls_json(&w), *names = missing(list);
     json_t          *limits = json_array_get(list, WALL_LIMITS - 1);
     assert_int_equal(json_array_size(names), 2);
     assert_string_equal(json_string_value(json_array_get(names, 0)), "cgroup");
@@ -65,6 +74,34 @@ static void a_missing_one_tells_why_and_what_to_do(void **state)
     assert_int_equal(walls_check(&w, &e), -1); /* the first of them */
     assert_non_null(strstr(e.msg, "--strict: the wall 'cgroup' is missing: /sys/fs/cgroup/memory: "
                                   "Read-only file system: as root: "));
+}
+
+static void a_waived_one_is_off_and_not_missing(void **state)
+{
+    struct walls w = {0};
+
+    (void)state;
+    walls_waive(&w, WALL_NETWORK, "--network host");
+    autojson json_t *list = walls_json(&w), *names = missing(list);
+    json_t          *network = json_array_get(list, WALL_NETWORK - 1);
+    assert_string_equal(json_string_value(json_object_get(network, "name")), "network-namespace");
+    assert_true(json_is_false(json_object_get(network, "on")));
+    assert_string_equal(json_string_value(json_object_get(network, "why")),
+                        "--network host leaves it out");
+    assert_int_equal(json_array_size(names), 0);
+    assert_int_equal(walls_check(&w, NULL), 0);
+}
+
+static void root_is_not_sent_to_root(void **state)
+{
+    struct walls w = {0};
+    struct err   why = {.kind = ERR_UNAVAILABLE};
+
+    (void)state;
+    walls_miss(&w, WALL_UID_RANGE, &why);
+    assert_string_equal(w.gaps[WALL_UID_RANGE].fix, geteuid() == 0
+                                                        ? "run Jerboa outside of this container"
+                                                        : "as root: jerboa run FILE");
 }
 
 static void a_user_without_a_cgroup_is_told_the_command(void **state)
@@ -123,6 +160,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_stand_until_one_is_missed),
         cmocka_unit_test(a_missing_one_tells_why_and_what_to_do),
+        cmocka_unit_test(a_waived_one_is_off_and_not_missing),
+        cmocka_unit_test(root_is_not_sent_to_root),
         cmocka_unit_test(a_user_without_a_cgroup_is_told_the_command),
         cmocka_unit_test(a_failure_that_nobody_knows_stays_as_it_is),
         cmocka_unit_test(a_result_as_json),
