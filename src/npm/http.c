@@ -160,10 +160,21 @@ static int status_error(const struct transfer *t, const struct url *url, struct 
     return err_set(e, ERR_INVALID, "the registry refuses it (HTTP status %ld)", status);
 }
 
+/* curl's own sentence, unless it quotes an address with a password. */
+static const char *reason(const struct http *h, CURLcode code)
+{
+    return *h->sentence && !strchr(h->sentence, '@') ? h->sentence : curl_easy_strerror(code);
+}
+
 static int transfer_error(struct http *h, CURLcode code, struct err *e)
 {
-    const char *why = *h->sentence ? h->sentence : curl_easy_strerror(code);
+    const char *why = reason(h, code);
 
+    if (str_starts(h->sentence, "Unsupported proxy")) /* under codes that mean absence, too */
+        return err_set(e, ERR_INVALID,
+                       "the configured proxy is no address of one: write "
+                       "http://[USER:PASSWORD@]HOST[:PORT] into https-proxy of your .npmrc, or "
+                       "https_proxy");
     switch (code) {
     case CURLE_WRITE_ERROR: /* ours: e is set */
         return -1;

@@ -462,4 +462,14 @@ test('verdaccio: through a proxy', limit, async (t) => {
     assert.match(stderr, /the registry cannot be reached/);
     assert.doesNotMatch(stderr, /hush-hush/);
   });
+  for (const bad of ['http://jo:hush-hush@127.0.0.1:99999', 'htp://jo:hush-hush@127.0.0.1:1', 'http://jo:hush-hush@[::bad', 'http://jo:hush-hush@x@127.0.0.1:1'])
+    await t.test(`a proxy that is none: ${bad}`, async (t) => {
+      const place = await makeHome(t, { '.npmrc': `${overTls}https-proxy=${bad}\n` });
+      const { status, stderr } = await fetchPackage(place, 'open-thing');
+      assert.doesNotMatch(stderr, /hush-hush/);
+      assert.equal(status, 1); // wrong, not absent: no run falls back for it
+      assert.match(stderr, /^jerboa: npm package open-thing: the configured proxy is no address of one: write [^\n]*\n$/);
+      place.env.NO_PROXY = '127.0.0.1';
+      await assertFetched(await fetchPackage(place, 'open-thing')); // nobody asks it
+    });
 });
