@@ -189,9 +189,9 @@ test('a beginning that nobody wants any more goes after a day', limit, async (t)
 });
 
 test('two at once: one fetches, the other waits for it', limit, async (t) => {
-  for (const [what, file, args, expected] of [
-    ['pull', jerboa, ['pull', 'node:24'], 2],
-    ['fetch package', jerboa, ['fetch', 'package', 'npm', '11'], 1],
+  for (const [what, file, args, expected, name] of [
+    ['pull', jerboa, ['pull', 'node:24'], 2, entry('24.1.0')],
+    ['fetch package', jerboa, ['fetch', 'package', 'npm', '11'], 1, 'npm 11.0.0'],
   ])
     await t.test(what, async (t) => {
       const store = await makeStore(t);
@@ -207,9 +207,12 @@ test('two at once: one fetches, the other waits for it', limit, async (t) => {
       await first.promise;
       for (let i = 0; i < 4; i++) children.push(run(file, args, childEnv(store, registry.url)));
       while (registry.requests.filter((url) => !url.endsWith('.tgz')).length < 5) await sleep(5);
+      await sleep(1500);
       held.res.end(held.req.url.startsWith('/npm/') ? npmTgz : nodeTgz);
       const results = await Promise.all(children);
       for (const { status, stderr } of results) assert.equal(status, 0, stderr);
+      for (const [i, { stderr }] of results.entries()) // who waits for more than a second is told on what
+        assert.equal(stderr.split('\n').includes(`waiting for another jerboa that fetches ${name}`), i > 0, stderr);
       assert.equal(new Set(results.map(({ stdout }) => stdout)).size, 1);
       assert.equal(registry.tarballs().length, expected);
       assert.deepEqual((await readdir(path.join(store, 'downloads'))).filter((name) => name.startsWith('.')), []);
@@ -272,6 +275,17 @@ test('a damaged entry is found, named and fetched again', limit, async (t) => {
     'node is cut off': ['bin/node has changed', (dir) => truncate(`${dir}/bin/node`, 5)],
     'node is gone': ['bin/node is missing', (dir) => unlink(`${dir}/bin/node`)],
     'node is another': ['bin/node has changed', (dir) => writeFile(`${dir}/bin/node`, '#!/bin/sh\necho evil node\n')],
+    'node is no program': ['bin/node cannot be executed by all', (dir) => chmod(`${dir}/bin/node`, 0o644)],
+    'node is for its owner alone': ['bin/node cannot be executed by all', (dir) => chmod(`${dir}/bin/node`, 0o700)],
+    'npm is no program': ['lib/node_modules/npm/bin/npm-cli.js cannot be executed by all', (dir) => chmod(`${dir}/lib/node_modules/npm/bin/npm-cli.js`, 0o644)],
+    'the entry is a file': ['it is no directory', async (dir) => {
+      await rm(dir, { recursive: true });
+      await writeFile(dir, '');
+    }],
+    'the entry is a link to nothing': ['it is no directory', async (dir) => {
+      await rm(dir, { recursive: true });
+      await symlink('/nowhere', dir);
+    }],
     'npm is gone': ['bin/npm is missing', (dir) => rm(`${dir}/bin/npm`)],
     'its directory is gone': ['lib/node_modules/npm/bin/npm-cli.js is missing', (dir) => rm(`${dir}/lib`, { recursive: true })],
     'the seal is gone': ['it has no seal', (dir) => rm(`${dir}/.seal`)],
@@ -291,6 +305,21 @@ test('a damaged entry is found, named and fetched again', limit, async (t) => {
       await assertClean(store, '24.1.0');
       assert.deepEqual(await pull(store, undefined, '24'), { status: 0, stdout, stderr: '' });
     });
+  for (const [name, [how, damage]] of Object.entries(damages))
+    await t.test(`${name}: --verify`, async () => {
+      await damage(dir);
+      const { status, stderr } = await pull(store, registry, '--verify', '24');
+      assert.equal(status, 0, stderr);
+      if (how === 'it is no directory') assert.match(stderr, /^jerboa: \S+ in the store is damaged \(it is no directory\): fetching it again\n/);
+      await assertClean(store, '24.1.0');
+    });
+  await t.test('a stray file of a newer name is none', async () => {
+    const stray = dirOf(store, '24.99.0');
+    await writeFile(stray, '');
+    for (const args of [['24'], ['--verify', '24']])
+      assert.deepEqual(await pull(store, { url: 'http://127.0.0.1:1' }, ...args), { status: 0, stdout: `${dir}\n`, stderr: '' });
+    await unlink(stray);
+  });
   await t.test('and when it cannot be fetched, that is told', async () => {
     await truncate(`${dir}/bin/node`, 5);
     const { status, stderr } = await run(jerboa, ['pull', '24.1.0'], { ...childEnv(store, 'http://127.0.0.1:1'), PATH: '/nowhere' });
