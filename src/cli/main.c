@@ -1,4 +1,5 @@
 /* jerboa - the command line: finds the verb and leaves the rest to it. */
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
@@ -79,11 +80,10 @@ static void tidy_up(void)
     signal(SIGCHLD, SIG_DFL);
 }
 
-int main(int argc, char **argv)
+static int dispatch(int argc, char **argv)
 {
     const struct verb *v;
 
-    tidy_up();
     if (argc < 2) {
         fprintf(stderr, "jerboa: no verb: see jerboa --help\n");
         return EXIT_USAGE;
@@ -106,4 +106,17 @@ int main(int argc, char **argv)
     if (wants_help(argc - 2, argv + 2))
         return print_verb_help(v->name);
     return v->main(argc - 2, argv + 2);
+}
+
+/* What was to be printed and could not be is a failure: a full disk must not look like success. */
+int main(int argc, char **argv)
+{
+    int status;
+
+    tidy_up();
+    status = dispatch(argc, argv);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr, "jerboa: write to stdout: %s\n", strerror(errno));
+    return status ? status : EXIT_FAILED;
 }

@@ -40,8 +40,10 @@ static int pull_main(int argc, char **argv)
         fprintf(stderr, "jerboa: %s\n", e.msg);
         return e.kind == ERR_INVALID ? EXIT_USAGE : EXIT_FAILED;
     }
-    if (runtime.note[0])
-        fprintf(stderr, "jerboa: %s\n", runtime.note);
+    if (runtime.is_host) { /* good enough for a run, but nothing was pulled */
+        fprintf(stderr, "jerboa: nothing was fetched; a run would be %s\n", runtime.note);
+        return EXIT_FAILED;
+    }
     printf("%s\n", runtime.dir);
     return 0;
 }

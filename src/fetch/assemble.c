@@ -182,9 +182,7 @@ int assemble_verified(const char *image, char ret_dir[PATH_MAX], struct err *e)
     if (runtime_newest(image, &there, e) < 0)
         return e->kind == ERR_NOT_FOUND ? assemble_runtime(image, ret_dir, e) : -1;
     dir = open(there.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0)
-        return err_sys(e, "%s", there.dir);
-    if (manifest_verify(dir, NULL) < 0)
+    if (dir < 0 || manifest_verify(dir, NULL) < 0)
         return assemble_range(there.version, manifest_verify, ret_dir, e);
     str_copy(ret_dir, PATH_MAX, there.dir);
     return 0;

@@ -28,11 +28,11 @@ static void hash_name(const struct release *release, const char *before, const c
 }
 
 /* Its lock is ours when this returns; who had it before may have renamed or removed the file. */
-static int open_part(struct download *d, struct err *e)
+static int open_part(struct download *d, const char *what, struct err *e)
 {
     for (;;) {
         autofd int fd = openat(d->dir_fd, d->part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd < 0 || lock_take(fd, LOCK_EX) < 0)
+        if (fd < 0 || lock_wait(fd, what) < 0)
             return err_sys(e, "write into downloads of the store");
         if (lock_is_still(d->dir_fd, d->part, fd)) {
             d->fd = take_fd(&fd);
@@ -41,12 +41,14 @@ static int open_part(struct download *d, struct err *e)
     }
 }
 
-static int begin(const struct release *release, struct download *d, struct err *e)
+static int begin(const char *name, const struct release *release, struct download *d, struct err *e)
 {
+    autofree char *what = str_format("%s %s", name, release->version);
+
     d->fd = -1;
     hash_name(release, ".", ".part", d->part);
     d->dir_fd = store_ensure("downloads", e);
-    if (d->dir_fd < 0 || open_part(d, e) < 0) {
+    if (d->dir_fd < 0 || open_part(d, what, e) < 0) {
         fd_close(&d->dir_fd);
         return -1;
     }
@@ -99,7 +101,7 @@ static int fill(struct registry *r, const char *name, const struct release *rele
 int download_get(struct registry *r, const char *name, const struct release *release,
                  struct download *ret, struct err *e)
 {
-    TRY(begin(release, ret, e));
+    TRY(begin(name, release, ret, e));
     if (fill(r, name, release, ret, e) < 0) {
         give_up(ret, e);
         return -1;
@@ -156,7 +158,7 @@ int download_keep(struct registry *r, const char *name, const struct release *re
     TRY(store_path("downloads", path, e));
     dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 || !is_sound(dir, file, release)) {
-        TRY(begin(release, &d, e));
+        TRY(begin(name, release, &d, e));
         TRY(complete(r, name, release, &d, file, e));
     }
     snprintf(ret_path, PATH_MAX, "%s/%s", path, file);

@@ -10,6 +10,7 @@
  * that goes to stdout too, for a program that reads it. Ends with 0, 1 failed, 2 usage, 3 the
  * registry cannot be reached. A signal may end it at any point: the next one cleans up, or goes on
  * from there (store/entry.h, fetch/download.h). */
+#include <errno.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -88,6 +89,9 @@ int main(int argc, char **argv)
         fprintf(answer ? stdout : stderr, "%s%s\n", answer ? "" : "jerboa: ", e.msg);
         return status_of(e.kind);
     }
-    printf("%s\n", result);
+    if (printf("%s\n", result) < 0 || fflush(stdout) != 0) {
+        fprintf(stderr, "jerboa: write to stdout: %s\n", strerror(errno));
+        return 1;
+    }
     return 0;
 }

@@ -10,8 +10,9 @@ int privilege_drop_capabilities(
 int privilege_forbid_new(struct err *e);
 int privilege_filter_calls(struct err *e); /* the table of filter_gen.c, compiled at build time */
 /* Without a cgroup: no memory that neither a process maps nor a file of the sandbox holds, for the
- * jail could not see it (memfd_create, shmget get ENOSYS). Before the other one, which forbids it.
- */
+ * jail could not see it (memfd_create, shmget, semget and mmap of shared anonymous memory, whose
+ * pages stay when they are no longer mapped, get ENOSYS; /dev/zero: landlock.c). Before the other
+ * one, which forbids it. */
 int privilege_filter_unseen(struct err *e);
 int privilege_limit_resources(int64_t fds, struct err *e);
 

@@ -121,21 +121,26 @@ static uint64_t status_bytes(int proc_fd, int pid)
 {
     const char *status = read_file(proc_fd, pid, "status");
 
-    return (number(status, "RssAnon:") + number(status, "RssShmem:")) << 10;
+    return (number(status, "RssAnon:") + number(status, "RssShmem:") + number(status, "VmSwap:") +
+            number(status, "VmPTE:"))
+           << 10;
 }
 
 /* What is its own: shared pages count by their share, and the memory of a parent only once. */
 static uint64_t exact_bytes(int proc_fd, int pid)
 {
-    int         parent = (int)number(read_file(proc_fd, pid, "status"), "PPid:");
-    const char *rollup;
+    const char *status = read_file(proc_fd, pid, "status"), *rollup;
+    int         parent = (int)number(status, "PPid:");
+    uint64_t    tables = number(status, "VmPTE:"); /* before its place is taken by the next */
 
     if (parent > 1 && syscall(SYS_kcmp, pid, parent, KCMP_VM, 0, 0) == 0)
         return 0;
     rollup = read_file(proc_fd, pid, "smaps_rollup");
     if (!*rollup)
         return status_bytes(proc_fd, pid);
-    return (number(rollup, "Pss_Anon:") + number(rollup, "Pss_Shmem:")) << 10;
+    return (number(rollup, "Pss_Anon:") + number(rollup, "Pss_Shmem:") +
+            number(rollup, "SwapPss:") + tables)
+           << 10;
 }
 
 /* All processes but init and `skip`, a number of the sandbox's own (-1: none), and what the

@@ -134,36 +134,77 @@ static size_t on_data(char *data, size_t one, size_t size, void *owner)
 
 /* ---- errors ---- */
 
-static int status_error(const struct transfer *t, const struct url *url, struct err *e)
+/* The proxy's own answer to CONNECT. */
+static int proxy_error(long status, struct err *e)
 {
-    long       status = status_of(t->curl);
+    if (status == 407)
+        return err_set(e, ERR_INVALID,
+                       "the proxy wants other credentials than the configured address has (HTTP "
+                       "status 407)");
+    if (status == 429 || status >= 500)
+        return err_set(e, ERR_UNAVAILABLE,
+                       "the proxy cannot reach the registry now (HTTP status %ld)", status);
+    return err_set(e, ERR_INVALID, "the proxy refuses to connect to the registry (HTTP status %ld)",
+                   status);
+}
+
+static int credentials_error(const struct http *h, const struct transfer *t, const struct url *url,
+                             long status, struct err *e)
+{
     struct url origin = *url;
-    char       shown[SHOWN_MAX];
+    char       shown[SHOWN_MAX], unset[SHOWN_MAX];
 
     str_copy(origin.path, sizeof origin.path, "/");
     url_show(&origin, shown, sizeof shown);
+    if (t->authorized)
+        return err_set(e, ERR_INVALID,
+                       "the registry %s refuses the credentials that npm's configuration has for "
+                       "it (HTTP status %ld)",
+                       shown, status);
+    if (npm_config_unset_variable(h->config, url, unset, sizeof unset))
+        return err_set(e, ERR_INVALID,
+                       "the registry %s wants credentials (HTTP status %ld): those configured "
+                       "hold ${%.60s}, and that variable is not set",
+                       shown, status, unset);
+    return err_set(e, ERR_INVALID,
+                   "the registry %s wants credentials (HTTP status %ld): set "
+                   "//%.80s/:_authToken in your .npmrc",
+                   shown, status, url->host);
+}
+
+static int status_error(const struct http *h, const struct transfer *t, const struct url *url,
+                        struct err *e)
+{
+    long status = status_of(t->curl), proxy_status = 0;
+
+    curl_easy_getinfo(t->curl, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
+    if (status == 0 && proxy_status != 0)
+        return proxy_error(proxy_status, e);
     if (status == 404)
         return err_set(e, ERR_NOT_FOUND, "the registry does not have it (HTTP status 404)");
     if (status == 429 || status >= 500)
         return err_set(e, ERR_UNAVAILABLE, "the registry cannot answer now (HTTP status %ld)",
                        status);
-    if ((status == 401 || status == 403) && t->authorized)
-        return err_set(e, ERR_INVALID,
-                       "the registry %s refuses the credentials that npm's configuration has for "
-                       "it (HTTP status %ld)",
-                       shown, status);
     if (status == 401 || status == 403)
-        return err_set(e, ERR_INVALID,
-                       "the registry %s wants credentials (HTTP status %ld): set "
-                       "//%.80s/:_authToken in your .npmrc",
-                       shown, status, url->host);
+        return credentials_error(h, t, url, status, e);
     return err_set(e, ERR_INVALID, "the registry refuses it (HTTP status %ld)", status);
+}
+
+/* curl's own sentence, unless it quotes an address with a password. */
+static const char *reason(const struct http *h, CURLcode code)
+{
+    return *h->sentence && !strchr(h->sentence, '@') ? h->sentence : curl_easy_strerror(code);
 }
 
 static int transfer_error(struct http *h, CURLcode code, struct err *e)
 {
-    const char *why = *h->sentence ? h->sentence : curl_easy_strerror(code);
+    const char *why = reason(h, code);
 
+    if (str_starts(h->sentence, "Unsupported proxy")) /* under codes that mean absence, too */
+        return err_set(e, ERR_INVALID,
+                       "the configured proxy is no address of one: write "
+                       "http://[USER:PASSWORD@]HOST[:PORT] into https-proxy of your .npmrc, or "
+                       "https_proxy");
     switch (code) {
     case CURLE_WRITE_ERROR: /* ours: e is set */
         return -1;
@@ -232,7 +273,7 @@ static int hop(struct http *h, struct transfer *t, const char *address, const st
     curl_easy_setopt(h->curl, CURLOPT_HTTPHEADER, NULL);
     curl_slist_free_all(headers);
     if (code == CURLE_HTTP_RETURNED_ERROR)
-        return status_error(t, url, e);
+        return status_error(h, t, url, e);
     if (code != CURLE_OK)
         return transfer_error(h, code, e);
     curl_easy_getinfo(h->curl, CURLINFO_REDIRECT_URL, &next);

@@ -20,7 +20,7 @@
 #include "npm/npmrc.h"
 #include "npm/project.h"
 
-enum { NPMRC_MAX = 1 << 20, SETTINGS_MAX = 4096, VALUE_MAX = 1 << 18 };
+enum { NPMRC_MAX = 1 << 20, SETTINGS_MAX = 4096, VALUE_MAX = 1 << 18, REFUSED_MAX = 128 };
 
 enum layer { LAYER_BUILTIN, LAYER_GLOBAL, LAYER_USER, LAYER_PROJECT, LAYER_ENV };
 
@@ -34,7 +34,8 @@ struct npm_config {
     struct setting *list;
     size_t          n;
     char            project_file[PATH_MAX]; /* or "" */
-    char            note[ERR_MSG_MAX];
+    char            refused[REFUSED_MAX];   /* keys in it that do not count: "proxy, cafile" */
+    char            note[REFUSED_MAX + ERR_MSG_MAX];
 };
 
 struct loading {
@@ -199,6 +200,28 @@ static bool is_users_registry(const struct npm_config *c, const char *key, const
     return false;
 }
 
+static bool is_noted(const struct npm_config *c, const char *key)
+{
+    size_t n = strlen(key);
+
+    for (const char *p = c->refused; (p = strstr(p, key)); p += n)
+        if ((p == c->refused || p[-1] == ' ') && (!p[n] || p[n] == ','))
+            return true;
+    return false;
+}
+
+/* Each key once; all that there are have room. */
+static void note_refused(struct npm_config *c, const char *key)
+{
+    size_t n = strlen(c->refused);
+
+    if (is_noted(c, key))
+        return;
+    snprintf(c->refused + n, sizeof c->refused - n, "%s%s", n > 0 ? ", " : "", key);
+    snprintf(c->note, sizeof c->note, "%s in %.150s %s not count: only your own npmrc may set %s",
+             c->refused, c->project_file, n > 0 ? "do" : "does", n > 0 ? "them" : "it");
+}
+
 static int add_of_project(struct npm_config *c, const struct npmrc_line *line, struct err *e)
 {
     static const char *const refused[] = {"ca",         "cafile",       "strict-ssl",
@@ -208,9 +231,7 @@ static int add_of_project(struct npm_config *c, const struct npmrc_line *line, s
     bool                     variable = npmrc_has_variable(line->value);
 
     if (is_one_of(line->key, refused, sizeof refused / sizeof *refused))
-        snprintf(c->note, sizeof c->note,
-                 "%s in %.150s does not count: only your own npmrc may set it", line->key,
-                 c->project_file);
+        note_refused(c, line->key);
     if ((!colon && !is_registry_key(line->key)) || npmrc_has_variable(line->key))
         return 0;
     if (!variable || (colon && is_users_registry(c, line->key, colon)))
@@ -533,6 +554,27 @@ int npm_config_authorization(const struct npm_config *c, const struct url *url, 
         place[n] = '\0';
     }
     return 0;
+}
+
+bool npm_config_unset_variable(const struct npm_config *c, const struct url *url, char *ret,
+                               size_t size)
+{
+    static const char variable_letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    autofree char *address = str_format("//%s%s", url->host, url->path);
+
+    for (const struct setting *s = c->list; s < c->list + c->n; s++) {
+        const char *colon = credential_of(s->key), *variable;
+        if (!colon || s->unexpanded || !npmrc_has_variable(s->value))
+            continue;
+        autofree char *place = str_format("%.*s", (int)(colon - s->key), s->key);
+        variable = strstr(s->value, "${");
+        if (!is_below(address, place) || !variable)
+            continue;
+        snprintf(ret, size, "%.*s", (int)strspn(variable + 2, variable_letters), variable + 2);
+        return true;
+    }
+    return false;
 }
 
 static const char *from_any_case(const char *name)

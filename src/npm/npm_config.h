@@ -57,6 +57,11 @@ size_t npm_config_registries(const struct npm_config *c, const char **ret, size_
 int npm_config_authorization(const struct npm_config *c, const struct url *url, char **ret,
                              struct err *e);
 
+/* Whether credentials for this address are configured, but by a variable of the environment that is
+ * not set; then its name. */
+bool npm_config_unset_variable(const struct npm_config *c, const struct url *url, char *ret,
+                               size_t size);
+
 const char *npm_config_proxy(const struct npm_config *c, const struct url *url); /* or NULL */
 
 /* Whom to trust: a file, certificates in a text, or neither: the system's. Borrowed. */

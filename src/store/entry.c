@@ -73,6 +73,8 @@ int entry_look(int parent_fd, const char *name, entry_check *check, struct err *
 
     if (fd < 0 && errno == ENOENT)
         return 0;
+    if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+        return err_set(e, ERR_INVALID, "it is no directory");
     if (fd < 0)
         return err_sys(e, "%s in the store", name);
     return check(fd, e) < 0 ? -1 : 1;
@@ -80,7 +82,7 @@ int entry_look(int parent_fd, const char *name, entry_check *check, struct err *
 
 /* An fd with the lock on the part directory; -1 with errno 0 when it was renamed or removed while
  * we waited. */
-static int lock_part(int parent_fd, const char *part)
+static int lock_part(int parent_fd, const char *part, const char *name)
 {
     autofd int fd = -1;
 
@@ -89,7 +91,7 @@ static int lock_part(int parent_fd, const char *part)
     fd = open_dir(parent_fd, part);
     if (fd < 0 && errno != ENOENT)
         return -1;
-    if (fd >= 0 && lock_take(fd, LOCK_EX) < 0)
+    if (fd >= 0 && lock_wait(fd, name) < 0)
         return -1;
     if (fd >= 0 && lock_is_still(parent_fd, part, fd))
         return take_fd(&fd);
@@ -107,7 +109,7 @@ int entry_begin(int parent_fd, const char *name, entry_check *check, struct entr
     while (fd < 0) {
         if (entry_look(parent_fd, name, check, NULL) == 1)
             return 1;
-        fd = lock_part(parent_fd, part);
+        fd = lock_part(parent_fd, part, name);
         if (fd < 0 && errno != 0)
             return err_sys(e, "make %s in the store", part);
     }
@@ -128,19 +130,27 @@ static void remove_part(int parent_fd, const char *part, int dir_fd)
     unlinkat(parent_fd, part, AT_REMOVEDIR);
 }
 
+/* A damaged entry, which may be a file or a link; then there is no fd. */
+static void remove_damaged(int parent_fd, const char *name, int dir_fd)
+{
+    if (dir_fd >= 0)
+        remove_part(parent_fd, name, dir_fd);
+    else
+        unlinkat(parent_fd, name, 0);
+}
+
 /* What stands in the way is a damaged one: it takes our place, and goes. */
 static int exchange(int parent_fd, const char *part, const char *name)
 {
     autofd int old = open_dir(parent_fd, name);
 
     if (renameat2(parent_fd, part, parent_fd, name, RENAME_EXCHANGE) == 0) {
-        if (old >= 0)
-            remove_part(parent_fd, part, old);
+        remove_damaged(parent_fd, part, old);
         return 0;
     }
-    if (errno != EINVAL || old < 0)
+    if (errno != EINVAL)
         return -1;
-    remove_part(parent_fd, name, old); /* a file system that cannot exchange */
+    remove_damaged(parent_fd, name, old); /* a file system that cannot exchange */
     return renameat(parent_fd, part, parent_fd, name);
 }
 
@@ -148,7 +158,9 @@ static int put_in_place(int parent_fd, const char *part, const char *name)
 {
     if (renameat(parent_fd, part, parent_fd, name) == 0)
         return 0;
-    return errno == ENOTEMPTY || errno == EEXIST ? exchange(parent_fd, part, name) : -1;
+    if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR)
+        return -1;
+    return exchange(parent_fd, part, name);
 }
 
 int entry_commit(struct entry *entry, struct err *e)

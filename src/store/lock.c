@@ -2,8 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
+
+enum { SILENT_MS = 1000, PAUSE_MS = 20 };
 
 int lock_take(int fd, int how)
 {
@@ -13,6 +17,21 @@ int lock_take(int fd, int how)
         done = flock(fd, how);
     while (done < 0 && errno == EINTR);
     return done;
+}
+
+int lock_wait(int fd, const char *what)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+
+    for (int ms = 0; ms < SILENT_MS; ms += PAUSE_MS) {
+        if (lock_take(fd, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        if (errno != EWOULDBLOCK)
+            return -1;
+        nanosleep(&pause, NULL);
+    }
+    dprintf(2, "waiting for another jerboa that fetches %s\n", what);
+    return lock_take(fd, LOCK_EX);
 }
 
 bool lock_is_still(int dir_fd, const char *name, int fd)

@@ -5,5 +5,6 @@
 
 #include <stdbool.h>
 
-int  lock_take(int fd, int how); /* as flock(2), not disturbed by signals */
+int  lock_take(int fd, int how);          /* as flock(2), not disturbed by signals */
+int  lock_wait(int fd, const char *what); /* LOCK_EX; after a second stderr tells on what */
 bool lock_is_still(int dir_fd, const char *name, int fd);

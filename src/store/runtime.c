@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/fd.h"
 #include "base/program.h"
@@ -39,6 +40,13 @@ static bool name_version(const char *name, char ret[RUNTIME_VERSION_MAX])
     return true;
 }
 
+static bool is_dir(int parent_fd, const char *name)
+{
+    struct stat st;
+
+    return fstatat(parent_fd, name, &st, 0) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* The newest version among the directory's names that the range accepts, or "". */
 static void find_newest(DIR *dir, const char *range, char ret[RUNTIME_VERSION_MAX])
 {
@@ -49,7 +57,7 @@ static void find_newest(DIR *dir, const char *range, char ret[RUNTIME_VERSION_MA
     *ret = '\0';
     while ((d = readdir(dir))) {
         if (!name_version(d->d_name, version) || semver_parse(version, &v) < 0 ||
-            semver_range_test(range, &v) != 1)
+            semver_range_test(range, &v) != 1 || !is_dir(dirfd(dir), d->d_name))
             continue;
         if (*ret && semver_parse(ret, &best) == 0 && semver_compare(&v, &best) <= 0)
             continue;

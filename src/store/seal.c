@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -42,6 +43,14 @@ int seal_front(int dir_fd, const char *const *files, struct buf *ret, struct err
     return 0;
 }
 
+/* Sandboxes run them as another user. */
+static bool is_for_all(int dir_fd, const char *file)
+{
+    struct stat st;
+
+    return fstatat(dir_fd, file, &st, AT_SYMLINK_NOFOLLOW) == 0 && (st.st_mode & 0555) == 0555;
+}
+
 static int check_line(int dir_fd, const char *line, size_t size, struct err *e)
 {
     char now[FRONT_MAX], name[FRONT_MAX];
@@ -55,6 +64,8 @@ static int check_line(int dir_fd, const char *line, size_t size, struct err *e)
         return err_set(e, ERR_INVALID, "%.80s is missing", name + skip);
     if (strlen(now) != size || memcmp(now, line, size) != 0)
         return err_set(e, ERR_INVALID, "%.80s has changed", name + skip);
+    if (!is_for_all(dir_fd, name + skip))
+        return err_set(e, ERR_INVALID, "%.80s cannot be executed by all", name + skip);
     return 0;
 }
 

@@ -1,8 +1,9 @@
 /* seal - what an entry of the store looked like when it was put there: a file in it, SEAL_NAME.
  *
- * Its front lists a few files that everything stands on, with size and time of change; comparing
+ * Its front lists a few commands that everything stands on, with size and time of change; comparing
  * those takes a handful of system calls and is done whenever the entry is used. It finds what was
- * cut, emptied, replaced or removed, and files that somebody wrote to. It does not find bits that
+ * cut, emptied, replaced or removed, files that somebody wrote to, and commands that not everybody
+ * may execute. It does not find bits that
  * changed on the disk by themselves: for that the rest of the file lists everything with its
  * sha256, which `jerboa pull --verify` compares (fetch/manifest.h).
  *
@@ -22,5 +23,5 @@
 /* 0 when the front holds; else ERR_INVALID names the first file that is not as it was. */
 int seal_check(int dir_fd, struct err *e);
 
-/* The front of these files (list ended by NULL), the empty line included. */
+/* The front of these commands (list ended by NULL), the empty line included. */
 int seal_front(int dir_fd, const char *const *files, struct buf *ret, struct err *e);

@@ -73,9 +73,12 @@ test('memory that is hard to see: without a first thread, without a mapping; and
     const { stdout } = spawnSync('/workspace/dir/hoard', [how, '200'], { encoding: 'utf8' });
     console.log(stdout.trim());
   }, how)]);
-  const leaderless = await hoard('leaderless');
-  assert.deepEqual(facts(leaderless), { verdict: 'oom', source: 'watch', status: 137, ended: 'sandbox' }, leaderless.stderr);
-  for (const how of ['memfd', 'shm']) assert.deepEqual([how, (await hoard(how)).stdout], [how, 'Function not implemented\n']);
+  for (const how of ['leaderless', 'tables']) {
+    const r = await hoard(how);
+    assert.deepEqual([how, facts(r)], [how, { verdict: 'oom', source: 'watch', status: 137, ended: 'sandbox' }], r.stderr);
+  }
+  assert.equal((await hoard('zero')).stdout, 'Permission denied\n');
+  for (const how of ['memfd', 'shm', 'sem', 'shared']) assert.deepEqual([how, (await hoard(how)).stdout], [how, 'Function not implemented\n']);
   const vfork = await hoard('vfork', '320m'); // 200 MiB, for half a second those of two processes
   assert.deepEqual([vfork.stdout, vfork.verdict], ['lived\n', 'ok'], vfork.stderr);
   assert.ok(vfork.usage.peakBytes > 150 << 20 && vfork.usage.peakBytes < 320 << 20, `${vfork.usage.peakBytes}`);

@@ -239,15 +239,33 @@ test('a project\'s file is somebody else\'s', limit, async (t) => {
     evil.seen.length = own.seen.length = 0;
     const place = await make(`https-proxy=http://${evil.host}/\nproxy=http://${evil.host}/\n`);
     const { stderr } = await fetchPackage(place, 'thing');
-    assert.match(stderr, /^jerboa: proxy in .*project\/\.npmrc does not count: only your own npmrc may set it\n/);
+    assert.match(stderr, /^jerboa: https-proxy, proxy in .*project\/\.npmrc do not count: only your own npmrc may set them\n/);
     assert.deepEqual(evil.seen, []);
     assert.equal(own.seen.length, 1);
+  });
+  await t.test('all that does not count is said, each once', async () => {
+    const settings = ['ca', 'cafile', 'strict-ssl', 'proxy', 'noproxy', 'https-proxy', 'userconfig', 'globalconfig', 'prefix'];
+    const place = await make([...settings, ...settings].map((key) => `${key}=x\n`).join(''));
+    const { stderr } = await fetchPackage(place, 'thing');
+    assert.ok(stderr.startsWith(`jerboa: ${settings.join(', ')} in ${place.cwd}/.npmrc do not count: only your own npmrc may set them\n`), stderr);
+    const one = await fetchPackage(await make('strict-ssl=false\n'), 'thing');
+    assert.match(one.stderr, /^jerboa: strict-ssl in \S+ does not count: only your own npmrc may set it\n/);
   });
   await t.test('it cannot have a registry of the user\'s asked without TLS', async () => {
     const place = await make('registry=http://plain.test/\n');
     const { stderr } = await fetchPackage(place, 'thing');
     assert.match(stderr, /registry in .*project\/\.npmrc is not https: only your own npmrc may name such a registry/);
   });
+});
+
+test('credentials that are asked for, and configured by a variable that is not set', limit, async (t) => {
+  const closed = await listen(t, (req, res) => res.writeHead(401).end());
+  const place = await makeHome(t, { '.npmrc': `registry=http://${closed.host}/npm/\n//${closed.host}/npm/:_authToken=\${TOK}\n//elsewhere.test/:_authToken=\${OTHER}\n` });
+  const { status, stderr } = await fetchPackage(place, 'thing');
+  assert.equal(status, 1);
+  assert.match(stderr, /wants credentials \(HTTP status 401\): those configured hold \$\{TOK\}, and that variable is not set\n$/);
+  const none = await fetchPackage(await makeHome(t, { '.npmrc': `registry=http://${closed.host}/npm/\n//elsewhere.test/:_authToken=\${OTHER}\n` }), 'thing');
+  assert.match(none.stderr, /wants credentials \(HTTP status 401\): set \/\/\S+\/:_authToken in your \.npmrc\n$/);
 });
 
 // ---- verdaccio ----
@@ -391,7 +409,7 @@ test('verdaccio: a certificate that the system does not know', limit, async (t) 
   await t.test('a project cannot say so', async (t) => {
     const { status, stderr } = await fetchPackage(await makeHome(t, { '.npmrc': registry, 'project/.npmrc': `cafile=${dir}/cert.pem\nstrict-ssl=false\n` }), 'open-thing');
     assert.equal(status, 1);
-    assert.match(stderr, /does not count.*\n.*the registry cannot be trusted/);
+    assert.match(stderr, /^jerboa: cafile, strict-ssl in \S+ do not count.*\n.*the registry cannot be trusted/);
   });
 });
 
@@ -462,4 +480,27 @@ test('verdaccio: through a proxy', limit, async (t) => {
     assert.match(stderr, /the registry cannot be reached/);
     assert.doesNotMatch(stderr, /hush-hush/);
   });
+  for (const [answer, status, sentence] of [
+    ['502 Bad Gateway', 3, 'the proxy cannot reach the registry now (HTTP status 502)'],
+    ['407 Proxy Authentication Required', 1, 'the proxy wants other credentials than the configured address has (HTTP status 407)'],
+    ['403 Forbidden', 1, 'the proxy refuses to connect to the registry (HTTP status 403)'],
+  ])
+    await t.test(`a proxy that answers ${answer}`, async (t) => {
+      const refusing = createServer().on('connect', (req, socket) => socket.end(`HTTP/1.1 ${answer}\r\nContent-Length: 0\r\n\r\n`)).listen(0, '127.0.0.1');
+      await once(refusing, 'listening');
+      t.after(() => refusing.close());
+      const place = await makeHome(t, { '.npmrc': `${overTls}https-proxy=http://127.0.0.1:${refusing.address().port}/\n` });
+      const r = await fetchPackage(place, 'open-thing');
+      assert.deepEqual([r.status, r.stderr], [status, `jerboa: npm package open-thing: ${sentence}\n`]);
+    });
+  for (const bad of ['http://jo:hush-hush@127.0.0.1:99999', 'htp://jo:hush-hush@127.0.0.1:1', 'http://jo:hush-hush@[::bad', 'http://jo:hush-hush@x@127.0.0.1:1'])
+    await t.test(`a proxy that is none: ${bad}`, async (t) => {
+      const place = await makeHome(t, { '.npmrc': `${overTls}https-proxy=${bad}\n` });
+      const { status, stderr } = await fetchPackage(place, 'open-thing');
+      assert.doesNotMatch(stderr, /hush-hush/);
+      assert.equal(status, 1); // wrong, not absent: no run falls back for it
+      assert.match(stderr, /^jerboa: npm package open-thing: the configured proxy is no address of one: write [^\n]*\n$/);
+      place.env.NO_PROXY = '127.0.0.1';
+      await assertFetched(await fetchPackage(place, 'open-thing')); // nobody asks it
+    });
 });

@@ -129,6 +129,26 @@ test('jerboa pull node:22', limit, async (t) => {
   assert.deepEqual(await pull(store, undefined, 'node:22'), { status: 0, stdout, stderr: '' });
 });
 
+test('what was not done is no success', limit, async (t) => {
+  const store = await makeStore(t), bin = path.join(store, 'host/bin');
+  const env = childEnv(store, 'http://127.0.0.1:1');
+  await mkdir(bin, { recursive: true });
+  await writeFile(path.join(bin, 'node'), '#!/bin/sh\necho v24.1.0\n', { mode: 0o755 });
+  await t.test('pull, with no registry but a Node on this machine', async () => {
+    const { status, stdout, stderr } = await run(jerboa, ['pull'], { ...env, PATH: `${bin}:${env.PATH}` });
+    assert.deepEqual([status, stdout], [1, '']);
+    assert.match(stderr, /^jerboa: nothing was fetched; a run would be using Node 24\.1\.0 of this machine \([^\n]*: the registry cannot be reached: [^\n]*\n$/);
+  });
+  const registry = await serve(t, soundPackages());
+  assert.equal((await pull(store, registry, '24')).status, 0);
+  for (const command of [`${jerboa} pull 24`, `${jerboa} doctor`, `${jerboa} doctor --json`, `${jerboa} --help`, `${program} runtime 24`])
+    await t.test(`${path.basename(command)} >/dev/full`, async () => {
+      const { status, stderr } = await run('/bin/sh', ['-c', `exec ${command} >/dev/full`], childEnv(store, registry.url));
+      assert.equal(status, 1, stderr);
+      assert.match(stderr, /^jerboa: write to stdout: No space left on device$/m);
+    });
+});
+
 test('a download that broke off goes on where it was', limit, async (t) => {
   const half = bigNodeTgz.length >> 1;
   const cut = (res) => {
@@ -202,9 +222,9 @@ test('a beginning that nobody wants any more goes after a day', limit, async (t)
 });
 
 test('two at once: one fetches, the other waits for it', limit, async (t) => {
-  for (const [what, file, args, expected] of [
-    ['pull', jerboa, ['pull', 'node:24'], 2],
-    ['fetch package', jerboa, ['fetch', 'package', 'npm', '11'], 1],
+  for (const [what, file, args, expected, name] of [
+    ['pull', jerboa, ['pull', 'node:24'], 2, entry('24.1.0')],
+    ['fetch package', jerboa, ['fetch', 'package', 'npm', '11'], 1, 'npm 11.0.0'],
   ])
     await t.test(what, async (t) => {
       const store = await makeStore(t);
@@ -220,9 +240,12 @@ test('two at once: one fetches, the other waits for it', limit, async (t) => {
       await first.promise;
       for (let i = 0; i < 4; i++) children.push(runProgram(file, args, storeEnv(store, registry.url)));
       while (registry.requests.filter((url) => !url.endsWith('.tgz')).length < 5) await sleep(5);
+      await sleep(1500);
       held.res.end(held.req.url.startsWith('/npm/') ? npmTgz : nodeTgz);
       const results = await Promise.all(children);
       for (const { status, stderr } of results) assert.equal(status, 0, stderr);
+      for (const [i, { stderr }] of results.entries()) // who waits for more than a second is told on what
+        assert.equal(stderr.split('\n').includes(`waiting for another jerboa that fetches ${name}`), i > 0, stderr);
       assert.equal(new Set(results.map(({ stdout }) => stdout)).size, 1);
       assert.equal(registry.tarballs().length, expected);
       assert.deepEqual((await readdir(path.join(store, 'downloads'))).filter((name) => name.startsWith('.')), []);
@@ -285,6 +308,17 @@ test('a damaged entry is found, named and fetched again', limit, async (t) => {
     'node is cut off': ['bin/node has changed', (dir) => truncate(`${dir}/bin/node`, 5)],
     'node is gone': ['bin/node is missing', (dir) => unlink(`${dir}/bin/node`)],
     'node is another': ['bin/node has changed', (dir) => writeFile(`${dir}/bin/node`, '#!/bin/sh\necho evil node\n')],
+    'node is no program': ['bin/node cannot be executed by all', (dir) => chmod(`${dir}/bin/node`, 0o644)],
+    'node is for its owner alone': ['bin/node cannot be executed by all', (dir) => chmod(`${dir}/bin/node`, 0o700)],
+    'npm is no program': ['lib/node_modules/npm/bin/npm-cli.js cannot be executed by all', (dir) => chmod(`${dir}/lib/node_modules/npm/bin/npm-cli.js`, 0o644)],
+    'the entry is a file': ['it is no directory', async (dir) => {
+      await rm(dir, { recursive: true });
+      await writeFile(dir, '');
+    }],
+    'the entry is a link to nothing': ['it is no directory', async (dir) => {
+      await rm(dir, { recursive: true });
+      await symlink('/nowhere', dir);
+    }],
     'npm is gone': ['bin/npm is missing', (dir) => rm(`${dir}/bin/npm`)],
     'its directory is gone': ['lib/node_modules/npm/bin/npm-cli.js is missing', (dir) => rm(`${dir}/lib`, { recursive: true })],
     'the seal is gone': ['it has no seal', (dir) => rm(`${dir}/.seal`)],
@@ -304,6 +338,21 @@ test('a damaged entry is found, named and fetched again', limit, async (t) => {
       await assertClean(store, '24.1.0');
       assert.deepEqual(await pull(store, undefined, '24'), { status: 0, stdout, stderr: '' });
     });
+  for (const [name, [how, damage]] of Object.entries(damages))
+    await t.test(`${name}: --verify`, async () => {
+      await damage(dir);
+      const { status, stderr } = await pull(store, registry, '--verify', '24');
+      assert.equal(status, 0, stderr);
+      if (how === 'it is no directory') assert.match(stderr, /^jerboa: \S+ in the store is damaged \(it is no directory\): fetching it again\n/);
+      await assertClean(store, '24.1.0');
+    });
+  await t.test('a stray file of a newer name is none', async () => {
+    const stray = dirOf(store, '24.99.0');
+    await writeFile(stray, '');
+    for (const args of [['24'], ['--verify', '24']])
+      assert.deepEqual(await pull(store, { url: 'http://127.0.0.1:1' }, ...args), { status: 0, stdout: `${dir}\n`, stderr: '' });
+    await unlink(stray);
+  });
   await t.test('and when it cannot be fetched, that is told', async () => {
     await truncate(`${dir}/bin/node`, 5);
     const { status, stderr } = await runProgram(jerboa, ['pull', '24.1.0'], { ...storeEnv(store, 'http://127.0.0.1:1'), PATH: '/nowhere' });

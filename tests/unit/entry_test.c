@@ -85,6 +85,31 @@ static void test_damaged_is_replaced(void **state)
     assert_int_equal(count_names(), 1);
 }
 
+static void test_no_directory_is_replaced(void **state)
+{
+    struct entry entry;
+    struct err   e = {0};
+
+    (void)state;
+    for (int is_link = 0; is_link < 2; is_link++) {
+        if (is_link)
+            assert_int_equal(symlinkat("nowhere", parent_fd, "b"), 0);
+        else
+            assert_int_equal(file_write_text(parent_fd, "b", "x", NULL), 0);
+        assert_int_equal(entry_look(parent_fd, "b", is_sound, &e), -1);
+        assert_string_equal(e.msg, "it is no directory");
+        assert_int_equal(entry_begin(parent_fd, "b", is_sound, &entry, NULL), 0);
+        fill(&entry);
+        assert_int_equal(entry_commit(&entry, NULL), 0);
+        assert_int_equal(faccessat(parent_fd, "b/bin/node", F_OK, 0), 0);
+        assert_int_equal(count_names(), 1);
+        assert_int_equal(unlinkat(parent_fd, "b/bin/node", 0), 0);
+        assert_int_equal(unlinkat(parent_fd, "b/bin", AT_REMOVEDIR), 0);
+        assert_int_equal(unlinkat(parent_fd, "b/root", 0), 0);
+        assert_int_equal(unlinkat(parent_fd, "b", AT_REMOVEDIR), 0);
+    }
+}
+
 static void test_abort(void **state)
 {
     struct entry entry;
@@ -191,8 +216,8 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_commit),        TEST(test_damaged_is_replaced), TEST(test_abort),
-        TEST(test_killed_writer), TEST(test_second_waits),
+        TEST(test_commit), TEST(test_damaged_is_replaced), TEST(test_no_directory_is_replaced),
+        TEST(test_abort),  TEST(test_killed_writer),       TEST(test_second_waits),
     };
 
     alarm(60); /* a lock that is never had must not hang the suite */

@@ -30,7 +30,7 @@ static int set_up(void **state)
     dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (mkdirat(dir, "bin", 0755) < 0 || mkdirat(dir, "lib", 0755) < 0 ||
         file_write_text(dir, "bin/node", "node", NULL) < 0 ||
-        file_write_text(dir, "lib/a", "aaaa", NULL) < 0 ||
+        fchmodat(dir, "bin/node", 0755, 0) < 0 || file_write_text(dir, "lib/a", "aaaa", NULL) < 0 ||
         file_write_text(dir, "lib/b", "bbbb", NULL) < 0 ||
         symlinkat("../lib/a", dir, "bin/npm") < 0)
         return -1;

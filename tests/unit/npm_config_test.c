@@ -210,7 +210,7 @@ static void test_project_is_not_trusted(void **state)
     expect_header("https://own.test/", "Bearer own");
     expect_header("https://user.test/npm/x", "Bearer mine");
     c = load(NPM_CONFIG_PROJECT);
-    assert_non_null(strstr(npm_config_note(c), "/project/.npmrc does not count"));
+    assert_non_null(strstr(npm_config_note(c), "/project/.npmrc do not count"));
     npm_config_free(c);
     c = load(NPM_CONFIG_USER);
     assert_string_equal(npm_config_note(c), "");

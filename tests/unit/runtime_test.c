@@ -51,6 +51,7 @@ static void make_runtime(int parent_fd, const char *name)
     assert_int_equal(mkdirat(parent_fd, name, 0755), 0);
     dir = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(file_write_text(dir, "node", "x", NULL), 0);
+    assert_int_equal(fchmodat(dir, "node", 0755, 0), 0);
     assert_int_equal(manifest_seal(dir, front, NULL), 0);
 }
 
@@ -66,6 +67,10 @@ static void test_damaged_is_not_found(void **state)
     make_runtime(dir, name);
     assert_int_equal(runtime_find("24", &runtime, NULL), 0);
     snprintf(path, sizeof path, "%s/node", name);
+    assert_int_equal(fchmodat(dir, path, 0644, 0), 0);
+    assert_int_equal(runtime_find("24", &runtime, &e), -1);
+    assert_string_equal(e.msg, "node-24.9.0-" RUNTIME_ARCH
+                               " in the store is damaged (node cannot be executed by all)");
     assert_int_equal(file_write_text(dir, path, "xx", NULL), 0);
     assert_int_equal(runtime_find("24", &runtime, &e), -1);
     assert_int_equal(e.kind, ERR_NOT_FOUND);
@@ -108,6 +113,8 @@ static void test_find(void **state)
     assert_true(dir >= 0);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         make_runtime(dir, names[i]);
+    assert_int_equal(file_write_text(dir, "node-24.96.0-" RUNTIME_ARCH, "a file", NULL), 0);
+    assert_int_equal(symlinkat("nowhere", dir, "node-24.95.0-" RUNTIME_ARCH), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct runtime runtime;
         struct err     e = {0};
