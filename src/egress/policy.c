@@ -178,9 +178,12 @@ struct policy *policy_new(const char *kind, const char *const *rules, const char
         parse_list(rules, RULES_MAX, parse_rule, &p->rules, &p->n_rules, e) == 0 &&
         parse_list(registries, REGISTRIES_MAX, parse_registry, &p->registries, &p->n_registries,
                    e) == 0) {
-        if (p->kind == POLICY_ALLOW || p->n_rules == 0)
+        if (p->kind == POLICY_NONE && p->n_rules > 0)
+            p->kind = POLICY_ALLOW;
+        if (p->kind < POLICY_INTERNET || p->n_rules == 0)
             return p;
-        err_set(e, ERR_INVALID, "rules are for the network policy 'allow', not for '%s'", kind);
+        err_set(e, ERR_INVALID, "the network policy '%s' allows more than any rule: leave one out",
+                kind);
     }
     policy_free(p);
     return NULL;
@@ -249,7 +252,8 @@ static bool allows(const struct policy *p, const char *name, const struct ip *ad
     case POLICY_HOST:
         return true;
     case POLICY_NPM:
-        return list_has(p->registries, p->n_registries, name, address, port);
+        return list_has(p->registries, p->n_registries, name, address, port) ||
+               list_has(p->rules, p->n_rules, name, address, port);
     case POLICY_ALLOW:
         return list_has(p->rules, p->n_rules, name, address, port);
     case POLICY_NONE:

@@ -1,8 +1,8 @@
 /* policy - what a sandbox may connect to.
  *
  *   none      nothing
- *   npm       the configured registries
- *   allow     what its rules name
+ *   npm       the configured registries, and what its rules name
+ *   allow     what its rules name; none with rules is this too
  *   internet  every public address
  *   host      not decided here: the sandbox shares the machine's network
  *

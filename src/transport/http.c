@@ -168,7 +168,9 @@ static struct http_session *need_session(struct asked *a)
     struct http_session *s = id ? http_session_find(&a->h->sessions, id, a->principal) : NULL;
 
     if (!id)
-        refuse(a, 400, RPC_INVALID_REQUEST, "the header Mcp-Session-Id is missing");
+        refuse(a, 400, RPC_INVALID_REQUEST,
+               "the header Mcp-Session-Id is missing: begin with initialize, or send _meta with "
+               "io.modelcontextprotocol/protocolVersion on each request");
     else if (!s)
         refuse(a, 404, RPC_INVALID_REQUEST, "there is no such session: initialize a new one");
     return s;

@@ -115,6 +115,22 @@ static void test_a_rule_is_of_one_family(void **state)
     policy_free(four);
 }
 
+static void test_rules_beside_none_and_npm(void **state)
+{
+    const char *const rules[] = {"more.example:443", NULL};
+    struct policy    *none = make("none", rules), *npm = make("npm", rules);
+
+    (void)state;
+    assert_string_equal(policy_name(none), "allow");
+    assert_true(policy_allows_name_at(none, "more.example", 443));
+    assert_false(policy_allows_name_at(none, "registry.example", 443));
+    assert_true(policy_allows_name_at(npm, "more.example", 443));
+    assert_true(policy_allows_name_at(npm, "registry.example", 443));
+    assert_false(policy_allows_name_at(npm, "more.example", 80));
+    policy_free(none);
+    policy_free(npm);
+}
+
 static void test_bad_rules(void **state)
 {
     static const char *const bad[] = {
@@ -143,6 +159,7 @@ int main(void)
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_a_rule_is_of_one_family),
+        cmocka_unit_test(test_rules_beside_none_and_npm),
         cmocka_unit_test(test_bad_rules),
     };
 
