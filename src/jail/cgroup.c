@@ -31,7 +31,12 @@ int cgroup_find_in(const char *mounts, const char *own, struct err *e)
     /* Where v1 has the controllers, v2 has none of them. */
     is_v2 = cgroup_v1.find(mounts, own, &place, &why) < 0 && why.sys == ENODEV;
     if (is_v2) {
-        TRY(cgroup_v2.find(mounts, own, &place, e));
+        bool is_partly_v1 = place.n > 0;
+        if (cgroup_v2.find(mounts, own, &place, e) < 0) {
+            if (is_partly_v1 && e)
+                *e = why; /* it names the one that is missing */
+            return -1;
+        }
     } else if (why.kind) {
         if (e)
             *e = why;
