@@ -3,9 +3,9 @@
  * Its front lists a few commands that everything stands on, with size and time of change; comparing
  * those takes a handful of system calls and is done whenever the entry is used. It finds what was
  * cut, emptied, replaced or removed, files that somebody wrote to, and commands that not everybody
- * may execute. It does not find bits that
- * changed on the disk by themselves: for that the rest of the file lists everything with its
- * sha256, which `jerboa pull --verify` compares (fetch/manifest.h).
+ * may execute. It does not find bits that changed on the disk by themselves: for that the rest of
+ * the file lists everything with its sha256, which `jerboa pull --verify` compares
+ * (fetch/manifest.h).
  *
  *   jerboa-seal 1
  *   116281416 1763206543123456789 bin/node     size and nanoseconds, one line a file

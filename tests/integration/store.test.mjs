@@ -131,11 +131,11 @@ test('jerboa pull node:22', limit, async (t) => {
 
 test('what was not done is no success', limit, async (t) => {
   const store = await makeStore(t), bin = path.join(store, 'host/bin');
-  const env = childEnv(store, 'http://127.0.0.1:1');
+  const env = storeEnv(store, 'http://127.0.0.1:1');
   await mkdir(bin, { recursive: true });
   await writeFile(path.join(bin, 'node'), '#!/bin/sh\necho v24.1.0\n', { mode: 0o755 });
   await t.test('pull, with no registry but a Node on this machine', async () => {
-    const { status, stdout, stderr } = await run(jerboa, ['pull'], { ...env, PATH: `${bin}:${env.PATH}` });
+    const { status, stdout, stderr } = await runProgram(jerboa, ['pull'], { ...env, PATH: `${bin}:${env.PATH}` });
     assert.deepEqual([status, stdout], [1, '']);
     assert.match(stderr, /^jerboa: nothing was fetched; a run would be using Node 24\.1\.0 of this machine \([^\n]*: the registry cannot be reached: [^\n]*\n$/);
   });
@@ -143,7 +143,7 @@ test('what was not done is no success', limit, async (t) => {
   assert.equal((await pull(store, registry, '24')).status, 0);
   for (const command of [`${jerboa} pull 24`, `${jerboa} doctor`, `${jerboa} doctor --json`, `${jerboa} --help`, `${program} runtime 24`])
     await t.test(`${path.basename(command)} >/dev/full`, async () => {
-      const { status, stderr } = await run('/bin/sh', ['-c', `exec ${command} >/dev/full`], childEnv(store, registry.url));
+      const { status, stderr } = await runProgram('/bin/sh', ['-c', `exec ${command} >/dev/full`], storeEnv(store, registry.url));
       assert.equal(status, 1, stderr);
       assert.match(stderr, /^jerboa: write to stdout: No space left on device$/m);
     });

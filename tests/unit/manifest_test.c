@@ -116,6 +116,21 @@ static void test_rotten_bits(void **state)
     expect_both(NULL, "bin/node has changed");
 }
 
+static void test_a_copy_with_whole_seconds(void **state)
+{
+    struct stat     st;
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
+
+    (void)state;
+    assert_int_equal(fstatat(dir, "bin/node", &st, 0), 0);
+    times[1].tv_sec = st.st_mtim.tv_sec;
+    assert_int_equal(utimensat(dir, "bin/node", times, 0), 0);
+    expect_both(NULL, NULL);
+    times[1].tv_nsec = st.st_mtim.tv_nsec == 1 ? 2 : 1;
+    assert_int_equal(utimensat(dir, "bin/node", times, 0), 0);
+    expect_both("bin/node has changed", NULL);
+}
+
 static void test_seal_itself(void **state)
 {
     static const char *const texts[] = {"",  "jerboa-seal 1\n",        "jerboa-seal 1\n\xff\n\n",
@@ -135,8 +150,12 @@ static void test_seal_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_sound),       TEST(test_changed_front), TEST(test_changed_elsewhere),
-        TEST(test_rotten_bits), TEST(test_seal_itself),
+        TEST(test_sound),
+        TEST(test_changed_front),
+        TEST(test_changed_elsewhere),
+        TEST(test_rotten_bits),
+        TEST(test_a_copy_with_whole_seconds),
+        TEST(test_seal_itself),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
