@@ -171,7 +171,8 @@ test('slow readers on either side: windows fill, memory of the server stays flat
   child.stdin.end('go on');
   const { stdout, status, stderr } = await child.ended;
   assert.deepEqual([status, stdout], [0, `begun\nfilled\nread ${64 << 20}\n`], stderr);
-  assert.ok(filled - began < 16, `${began} MiB before, ${filled} MiB with 40 connections filled`);
+  const sanitized = fs.readFileSync(jerboa).includes('__asan_init'); // its memory says nothing then
+  assert.ok(sanitized || filled - began < 16, `${began} MiB before, ${filled} MiB with 40 connections filled`);
 });
 
 test('a large download and upload arrive whole', limit, async () => {
