@@ -866,6 +866,7 @@ describe('stdio', { concurrency: 3, timeout: 120_000 }, () => {
       const server = startStdio(t, '--http', '127.0.0.1:0');
       server.send(listen);
       await server.next((m) => m.method === 'notifications/subscriptions/acknowledged');
+      while (!server.log().includes('/mcp')) await sleep(5); // its stderr is another pipe
       const port = Number(server.log().match(/:(\d+)\/mcp/)[1]);
       const socket = await connect(t, port);
       const began = receive(socket, /acknowledged/);
