@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "egress/carry.h"
@@ -78,14 +78,6 @@ struct egress {
     struct deadline fill;
     json_t         *refused, *log;
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
-}
 
 static void send_frame(struct egress *e, enum frame_type type, uint32_t id, uint8_t stream,
                        const void *payload, size_t size)
@@ -204,7 +196,7 @@ static void connection_free(struct connection *c)
     if (c->log) {
         json_object_set_new(c->log, "sentBytes", json_integer((json_int_t)c->bytes_out));
         json_object_set_new(c->log, "receivedBytes", json_integer((json_int_t)c->bytes_in));
-        json_object_set_new(c->log, "ms", json_integer(now_ms() - c->began_ms));
+        json_object_set_new(c->log, "ms", json_integer(clock_ms() - c->began_ms));
         json_decref(c->log);
     }
     buf_done(&c->early);
@@ -334,7 +326,7 @@ static void on_resolved(void *owner, const struct dns_addresses *found)
 /* A token a connect, filled up with time, at most twice a second's. */
 static bool take_token(struct egress *e)
 {
-    int64_t now = now_ms(), most = 2000 * e->limits.connects_per_second;
+    int64_t now = clock_ms(), most = 2000 * e->limits.connects_per_second;
 
     e->tokens_milli += (now - e->tokens_ms) * e->limits.connects_per_second;
     e->tokens_ms = now;
@@ -416,7 +408,7 @@ static void on_connect(struct egress *e, const struct frame *f)
                              .id = f->channel,
                              .port = m.port,
                              .credit = WINDOW_CONNECTION,
-                             .began_ms = now_ms()};
+                             .began_ms = clock_ms()};
     memcpy(c->address.bytes, m.address, sizeof m.address);
     buf_init(&c->early, WINDOW_CONNECTION);
     LIST_INSERT_HEAD(&e->connections[c->id % BUCKETS], c, entry);
@@ -666,7 +658,7 @@ struct egress *egress_new(struct event_base *base, const struct egress_spec *spe
                          .ops = ops,
                          .owner = owner,
                          .names = names_new(),
-                         .tokens_ms = now_ms(),
+                         .tokens_ms = clock_ms(),
                          .refused = json_array(),
                          .log = json_array()};
     l = &e->limits;

@@ -5,9 +5,8 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/queue.h>
-#include <sys/stat.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "loop/later.h"
@@ -24,7 +23,7 @@ enum {
 struct entry {
     SLIST_ENTRY(entry) next;
     char                 name[DNS_NAME_MAX + 1];
-    time_t               until;
+    int64_t              until_ms;
     struct dns_addresses found;
 };
 
@@ -47,14 +46,6 @@ struct resolving {
     resolver_found        *tell;
     void                  *owner;
 };
-
-static time_t now_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec;
-}
 
 /* ---- the cache ---- */
 
@@ -91,7 +82,7 @@ static struct entry *find_entry(struct resolver *r, const char *name)
 static void keep(struct resolver *r, const char *name, const struct dns_addresses *found)
 {
     struct entry *e = find_entry(r, name);
-    time_t        seconds = found->n == 0 ? FAILURE_KEPT_S : (time_t)found->ttl_s;
+    int64_t       seconds = found->n == 0 ? FAILURE_KEPT_S : found->ttl_s;
 
     if (!e) {
         if (r->n == ENTRIES_MAX)
@@ -104,9 +95,11 @@ static void keep(struct resolver *r, const char *name, const struct dns_addresse
         r->n++;
     }
     e->found = *found;
-    e->until = now_s() + (seconds < KEPT_MIN_S   ? KEPT_MIN_S
-                          : seconds > KEPT_MAX_S ? KEPT_MAX_S
-                                                 : seconds);
+    if (seconds < KEPT_MIN_S)
+        seconds = KEPT_MIN_S;
+    if (seconds > KEPT_MAX_S)
+        seconds = KEPT_MAX_S;
+    e->until_ms = clock_ms() + seconds * 1000;
 }
 
 /* ---- the hosts file: small, and read at each question that the cache has not ---- */
@@ -217,20 +210,21 @@ struct resolving *resolver_find(struct resolver *r, const char *name, resolver_f
 {
     struct resolving   *q = calloc(1, sizeof *q);
     const struct entry *known = find_entry(r, name);
+    bool                is_fresh = known && known->until_ms > clock_ms();
 
     if (!q || strlen(name) > DNS_NAME_MAX)
         abort();
     *q = (struct resolving){.r = r, .tell = found, .owner = owner};
     str_copy(q->name, sizeof q->name, name);
     later_init(&q->later, r->base, step, q);
-    if (known && known->until > now_s())
+    if (is_fresh)
         q->found = known->found;
     else
         look_into_hosts(r->hosts_path, name, &q->found);
-    if (q->found.n == 0 && !(known && known->until > now_s()))
-        ask(q);
-    else
+    if (q->found.n > 0 || is_fresh)
         later_ask(&q->later);
+    else
+        ask(q);
     return q;
 }
 
