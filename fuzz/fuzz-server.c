@@ -243,7 +243,7 @@ static void set_the_scene(void)
 static void interfere(void)
 {
     if (play.flags & CANCEL && play.run)
-        run_cancel(play.run);
+        run_end(play.run, VERDICT_CANCELLED);
     if (play.flags & STOP && play.sandbox)
         sandbox_stop(play.sandbox);
     if (play.flags & JAIL_DIES)

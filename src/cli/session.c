@@ -95,7 +95,7 @@ static void on_stdout_broken(void *owner, int sys)
 
     s->stdout_sys = sys;
     if (s->run)
-        run_cancel(s->run);
+        run_end(s->run, VERDICT_CANCELLED);
 }
 
 static void on_no_input(void *owner, struct buf *in, bool ended)
@@ -188,7 +188,7 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
     if (p && !s->signal_seen)
         process_signal(p, (int)number);
     else if (s->run)
-        run_cancel(s->run);
+        run_end(s->run, VERDICT_CANCELLED);
     s->signal_seen = (int)number;
 }
 

@@ -316,7 +316,7 @@ int native_start(struct native *ret, struct child *jail, struct event_base *base
     ours = ends[0], its = ends[1];
 
     struct child_fd fds[] = {{in_read, 0}, {out_write, 1}, {its, 3}, {-1, -1}};
-    TRY(child_start(jail, base, path, argv, fds, exited, owner, e));
+    TRY(child_start(jail, base, path, argv, NULL, fds, exited, owner, e));
     *ret = (struct native){take_fd(&in_write), take_fd(&out_read), take_fd(&ours)};
     return 0;
 }

@@ -166,6 +166,8 @@ static void on_pipe_frame(void *owner, const struct frame *f)
             sandbox_fail(s, ERR_INVALID, e.msg);
         s->greeted = true;
         deadline_clear(&s->deadline);
+        if (s->ops->ready && !s->err.kind)
+            s->ops->ready(s->owner);
     } else if (f->type == FRAME_ERROR && f->channel == 0) {
         take_error(s, f);
     } else if (!s->greeted || f->type == FRAME_HELLO) {

@@ -22,6 +22,8 @@ struct sandbox_ops {
     /* Which walls stand, once, before anything runs: a list of {name, what, keeps, on, why, fix}
      * (see jail/walls.h), borrowed. May be NULL. */
     void (*walls)(void *owner, const json_t *list);
+    /* Init answers: all steps of the jail went well. Once; may be NULL. */
+    void (*ready)(void *owner);
 };
 
 /* The plan is sent to the jail and not kept. Frames may be sent at once: they wait in the pipe.

@@ -45,5 +45,10 @@ int runtime_find(const char *image, struct runtime *ret, struct err *e);
  * cannot be reached, this machine's own Node if it suits (then ret->note says so). */
 int runtime_ensure(const char *image, struct runtime *ret, struct err *e);
 
+/* What runtime_ensure does once it has asked jerboa-fetch, for who asks it on a loop: how it ended
+ * and the line it printed become a runtime, or an error. */
+int runtime_take_answer(const char *image, int status, const char *line, struct runtime *ret,
+                        struct err *e);
+
 /* Compares all of it with what was fetched; what is damaged is fetched again. */
 int runtime_verify(const char *image, struct runtime *ret, struct err *e);

@@ -1,0 +1,57 @@
+/* tools - the MCP tools of Jerboa, one file each: file, symbol and protocol name are the same.
+ *
+ * A handler decodes its arguments, starts an object of src/sandbox, and turns what that tells into
+ * content. All of them work on one context, which whoever serves makes. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "egress/policy.h"
+#include "mcp/server.h"
+#include "sandbox/box.h"
+#include "deps/layers.h"
+#include "tools/outputs.h"
+#include "tools/shares.h"
+
+struct tools {
+    struct mcp_server   *mcp;
+    struct boxes        *boxes;
+    struct layers       *layers;
+    struct shares       *shares;  /* FILES_DIR, for each who has one */
+    struct outputs      *outputs; /* of runs, whole */
+    const struct policy *policies[POLICY_HOST + 1]; /* by kind; NULL: wider than the operator's */
+    const char          *policy_name;               /* the operator's */
+    int64_t              timeout_ms;                /* of a run, unless it says otherwise */
+    int64_t              files_quota_bytes;         /* how much a run may add; 0: no limit */
+    int64_t              memory_bytes, disk_bytes, pids; /* for texts */
+};
+
+extern const struct mcp_tool *const tools_table[]; /* ended by NULL */
+extern const struct mcp_prompt   tools_prompts[];
+extern const struct mcp_resource tools_resources[];
+extern const char                tools_instructions[];
+
+void tools_list_resources(struct mcp_call *c);
+
+/* The tools: each in its own file. */
+#define TOOLS(X)                                                                                   \
+    X(sandbox_initialize) X(sandbox_exec) X(run_js) X(sandbox_stop) X(run_js_ephemeral)
+
+#define TOOLS_DECLARE(name) extern const struct mcp_tool name;
+TOOLS(TOOLS_DECLARE)
+#undef TOOLS_DECLARE
+
+/* ---- what several of them need ---- */
+
+struct tools *tools_of(const struct mcp_call *c);
+
+/* The caller's sandbox of that id; NULL: the call was failed. */
+struct box *tools_find_box(struct mcp_call *c, const char *id);
+
+/* A new one for the caller; NULL: the call was failed. `network` may be NULL. */
+struct box *tools_make_box(struct mcp_call *c, const char *image, const char *network,
+                           bool one_call);
+
+#define TOOLS_CONTAINER_ID                                                                         \
+    "Sandbox id that sandbox_initialize returned (js-sbx-…)."
