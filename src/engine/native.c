@@ -250,6 +250,15 @@ static void add_user_dirs(json_t *entries, const struct native_spec *spec)
         json_object_set_new(add_bind(entries, spec->dir, "/workspace/dir"), "asOwner", json_true());
 }
 
+static void add_binds(json_t *entries, const struct native_spec *spec)
+{
+    for (size_t i = 0; i < spec->n_binds; i++) {
+        json_t *entry = add_bind(entries, spec->binds[i].source, spec->binds[i].target);
+        json_object_set_new(entry, "asOwner", json_true());
+        json_object_set_new(entry, "writable", json_boolean(spec->binds[i].writable));
+    }
+}
+
 json_t *native_plan(const struct native_spec *spec, struct err *e)
 {
     autofree char *init = program_find("jerboa-init", e);
@@ -267,6 +276,7 @@ json_t *native_plan(const struct native_spec *spec, struct err *e)
     add_limits_for_node(entries, spec);
     add_disk(entries, spec);
     add_user_dirs(entries, spec);
+    add_binds(entries, spec);
     add_rows(entries, masks);
     plan = json_pack("{s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT,
                      "hostNetwork", spec->host_network, "egress", !spec->host_network, "strict",
@@ -316,7 +326,7 @@ int native_start(struct native *ret, struct child *jail, struct event_base *base
     ours = ends[0], its = ends[1];
 
     struct child_fd fds[] = {{in_read, 0}, {out_write, 1}, {its, 3}, {-1, -1}};
-    TRY(child_start(jail, base, path, argv, fds, exited, owner, e));
+    TRY(child_start(jail, base, path, argv, NULL, fds, exited, owner, e));
     *ret = (struct native){take_fd(&in_write), take_fd(&out_read), take_fd(&ours)};
     return 0;
 }

@@ -7,6 +7,7 @@
 
 #include <event2/event.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -21,6 +22,13 @@ enum {
     NATIVE_FDS = 1024,
 };
 
+/* A directory or file of the host; whoever owns it outside is root inside. */
+struct native_bind {
+    const char *source; /* a real path */
+    const char *target; /* absolute, inside */
+    bool        writable;
+};
+
 struct native_spec {
     int64_t     memory_bytes, disk_bytes, cpus_milli, pids, fds;
     bool        host_network; /* else its connections go through the pipe */
@@ -28,6 +36,8 @@ struct native_spec {
     const char *runtime_dir;  /* bin/node below it; absolute */
     const char *files_dir;    /* or NULL; writable at /workspace/files, belongs to its owner */
     const char *dir;          /* or NULL; read-only at /workspace/dir */
+    const struct native_bind *binds; /* what else it sees */
+    size_t                    n_binds;
 };
 
 /* The whole plan, or NULL and one sentence. */

@@ -26,12 +26,13 @@ static void on_exit_event(evutil_socket_t fd, short what, void *arg)
     c->exited(c->owner, status);
 }
 
-static int spawn(pid_t *ret, const char *path, const char *const *argv, const struct child_fd *fds)
+static int spawn(pid_t *ret, const char *path, const char *const *argv, const char *const *env,
+                 const struct child_fd *fds)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t          attributes;
     sigset_t                   none, all;
-    char *const                env[] = {NULL};
+    const char *const          none_set[] = {NULL};
     int                        r;
 
     sigemptyset(&none);
@@ -44,18 +45,19 @@ static int spawn(pid_t *ret, const char *path, const char *const *argv, const st
     posix_spawnattr_setsigdefault(&attributes, &all); /* what we ignore is our affair: SIGPIPE */
     for (; fds->from >= 0; fds++)
         posix_spawn_file_actions_adddup2(&actions, fds->from, fds->to);
-    r = posix_spawn(ret, path, &actions, &attributes, (char *const *)argv, env);
+    r = posix_spawn(ret, path, &actions, &attributes, (char *const *)argv,
+                    (char *const *)(env ? env : none_set));
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return r;
 }
 
 int child_start(struct child *c, struct event_base *base, const char *path, const char *const *argv,
-                const struct child_fd *fds, void (*exited)(void *owner, int status), void *owner,
-                struct err *e)
+                const char *const *env, const struct child_fd *fds,
+                void (*exited)(void *owner, int status), void *owner, struct err *e)
 {
     pid_t pid;
-    int   r = spawn(&pid, path, argv, fds);
+    int   r = spawn(&pid, path, argv, env, fds);
 
     if (r != 0) {
         errno = r;

@@ -482,6 +482,17 @@ size_t npm_config_registries(const struct npm_config *c, const char **ret, size_
 
 /* One credential of one place, "//host/path/". *ret_value is NULL when there is none, or when a
  * variable in it is not set. */
+void npm_config_each_registry(const struct npm_config *c,
+                              void (*take)(void *owner, const char *key, const char *value),
+                              void *owner)
+{
+    for (const struct setting *s = c->list; s < c->list + c->n; s++) {
+        bool counts = s == find(c, s->key) && s->layer != LAYER_PROJECT && !s->unexpanded;
+        if (counts && *s->value && (is_registry_key(s->key) || credential_of(s->key)))
+            take(owner, s->key, s->value);
+    }
+}
+
 static int find_credential(const struct npm_config *c, const char *place, const char *name,
                            const char **ret_value, struct err *e)
 {

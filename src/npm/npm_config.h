@@ -51,6 +51,12 @@ int npm_config_registry(const struct npm_config *c, const char *package,
  * many there are. */
 size_t npm_config_registries(const struct npm_config *c, const char **ret, size_t max);
 
+/* Each setting of the user's own layers that counts and says where packages come from, or lets us
+ * in there: "registry", "@scope:registry", "//host/path/:_authToken". */
+void npm_config_each_registry(const struct npm_config *c,
+                              void (*take)(void *owner, const char *key, const char *value),
+                              void *owner);
+
 /* The value of the Authorization header for a request to this address, or NULL (no error) when
  * there is none: credentials belong to a host, a port and all paths below theirs. The caller frees
  * it. */

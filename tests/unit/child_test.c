@@ -55,7 +55,7 @@ static void start(struct owner *o, const char *script, const struct child_fd *fd
     const char *argv[] = {"sh", "-c", script, NULL};
     struct err  e = {0};
 
-    if (child_start(&o->child, o->base, "/bin/sh", argv, fds, on_exited, o, &e) < 0)
+    if (child_start(&o->child, o->base, "/bin/sh", argv, NULL, fds, on_exited, o, &e) < 0)
         fail_msg("%s", e.msg);
     assert_int_equal(o->exits, 0);
 }
@@ -155,7 +155,7 @@ static void a_missing_program_is_an_error(void **state)
     const char   *argv[] = {"x", NULL};
     struct err    e = {0};
 
-    assert_int_equal(child_start(&o->child, o->base, "/nowhere/x", argv, no_fds, on_exited, o, &e),
+    assert_int_equal(child_start(&o->child, o->base, "/nowhere/x", argv, NULL, no_fds, on_exited, o, &e),
                      -1);
     assert_int_equal(e.sys, ENOENT);
     assert_string_equal(e.msg, "start /nowhere/x: No such file or directory");
