@@ -77,7 +77,7 @@ static const struct {
     [PLAN_PROC] = {"proc", 0},
     [PLAN_DIR] = {"dir", 0},
     [PLAN_FILE] = {"file", NEEDS_TEXT},
-    [PLAN_APPEND] = {"append", NEEDS_SOURCE},
+    [PLAN_CERTIFICATES] = {"certificates", NEEDS_SOURCE},
     [PLAN_LINK] = {"link", NEEDS_TEXT},
     [PLAN_INNER] = {"inner", NEEDS_SOURCE},
     [PLAN_DETACH] = {"detach", 0},

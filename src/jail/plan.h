@@ -16,18 +16,18 @@
 enum { PLAN_ENTRIES_MAX = 128 };
 
 enum plan_kind {
-    PLAN_BIND,     /* a directory or file of the host, read-only unless writable */
-    PLAN_DEVICE,   /* a device node of the host */
-    PLAN_TMPFS,    /* empty, with a size and a number of inodes */
-    PLAN_PROC,     /* of the new pid namespace */
-    PLAN_DIR,      /* a directory of mode `mode` */
-    PLAN_FILE,     /* a small file with `text` */
-    PLAN_APPEND,   /* a copy of a file of the host, behind what stands at `target` */
-    PLAN_LINK,     /* a symbolic link to `text` */
-    PLAN_INNER,    /* `source` of the new root once more, at `target` */
-    PLAN_DETACH,   /* takes the mount at `target` away; what was bound from it stays */
-    PLAN_READONLY, /* what stands at `target` cannot be written */
-    PLAN_MASK,     /* what stands at `target`, if anything, cannot be seen */
+    PLAN_BIND,         /* a directory or file of the host, read-only unless writable */
+    PLAN_DEVICE,       /* a device node of the host */
+    PLAN_TMPFS,        /* empty, with a size and a number of inodes */
+    PLAN_PROC,         /* of the new pid namespace */
+    PLAN_DIR,          /* a directory of mode `mode` */
+    PLAN_FILE,         /* a small file with `text` */
+    PLAN_CERTIFICATES, /* those in a file of the host, behind what stands at `target` */
+    PLAN_LINK,         /* a symbolic link to `text` */
+    PLAN_INNER,        /* `source` of the new root once more, at `target` */
+    PLAN_DETACH,       /* takes the mount at `target` away; what was bound from it stays */
+    PLAN_READONLY,     /* what stands at `target` cannot be written */
+    PLAN_MASK,         /* what stands at `target`, if anything, cannot be seen */
 };
 
 struct plan_entry {

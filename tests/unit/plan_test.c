@@ -40,10 +40,12 @@ static const struct {
     const char    *name, *needs;
     enum plan_kind kind;
 } kinds[] = {
-    {"bind", "s", PLAN_BIND}, {"device", "s", PLAN_DEVICE},    {"tmpfs", "b", PLAN_TMPFS},
-    {"proc", "", PLAN_PROC},  {"dir", "", PLAN_DIR},           {"file", "t", PLAN_FILE},
-    {"link", "t", PLAN_LINK}, {"inner", "s", PLAN_INNER},      {"detach", "", PLAN_DETACH},
-    {"mask", "", PLAN_MASK},  {"readonly", "", PLAN_READONLY}, {"append", "s", PLAN_APPEND},
+    {"bind", "s", PLAN_BIND},        {"device", "s", PLAN_DEVICE},
+    {"tmpfs", "b", PLAN_TMPFS},      {"proc", "", PLAN_PROC},
+    {"dir", "", PLAN_DIR},           {"file", "t", PLAN_FILE},
+    {"link", "t", PLAN_LINK},        {"inner", "s", PLAN_INNER},
+    {"detach", "", PLAN_DETACH},     {"mask", "", PLAN_MASK},
+    {"readonly", "", PLAN_READONLY}, {"certificates", "s", PLAN_CERTIFICATES},
 };
 
 static const char *const sets[] = {"", "s", "t", "b", "st", "sb", "tb", "stb"};
