@@ -83,6 +83,14 @@ void child_kill(struct child *c)
         pidfd_send_signal(c->pid_fd, SIGKILL, NULL, 0);
 }
 
+void child_end(struct child *c)
+{
+    child_kill(c);
+    while (c->pid > 0 && waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    c->pid = 0;
+}
+
 void child_done(struct child *c)
 {
     if (c->event)

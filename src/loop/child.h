@@ -28,4 +28,5 @@ int child_start(struct child *c, struct event_base *base, const char *path, cons
                 const char *const *env, const struct child_fd *fds,
                 void (*exited)(void *owner, int status), void *owner, struct err *e);
 void child_kill(struct child *c); /* SIGKILL; exited still comes */
+void child_end(struct child *c);  /* the same, reaped when it returns: a moment; no exited */
 void child_done(struct child *c);
