@@ -129,7 +129,7 @@ static int live(const char *runtime_dir, int count, const char **argv, struct er
                                .fds = 1024,
                                .runtime_dir = runtime_dir};
     struct run_spec    run = {.argv = argv,
-                              .env = (const char **)native_environment(),
+                              .env = (const char **)native_environment(&spec),
                               .cwd = "/workspace",
                               .timeout_ms = 30000};
     struct event_base *base = event_base_new();

@@ -29,7 +29,7 @@ static int fetch_main(int argc, char **argv)
 
 const struct verb verb_fetch = {
     .name = "fetch",
-    .usage = "fetch runtime IMAGE | verify IMAGE | package NAME [RANGE] | config KEY",
+    .usage = "fetch runtime IMAGE | verify IMAGE | tool NAME | package NAME [RANGE] | config KEY",
     .options = options,
     .main = fetch_main,
 };

@@ -1,30 +1,17 @@
 #include "cli/network.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/json.h"
 #include "npm/npm_config.h"
 
 enum { REGISTRIES_MAX = 32 };
 
-/* Without "user:password@", which code inside must not see. */
-static void name_registry(struct network *n, const char *url)
-{
-    const char *host = strstr(url, "://"), *at;
-
-    host = host ? host + 3 : url;
-    at = memchr(host, '@', strcspn(host, "/"));
-    snprintf(n->registry, sizeof n->registry, "npm_config_registry=%.*s%s", (int)(host - url), url,
-             at ? at + 1 : host);
-}
-
 int network_init(struct network *n, const char *name, const struct option_list *rules,
                  struct err *e)
 {
     const char        *list[OPTION_LIST_MAX + 1] = {0}, *registries[REGISTRIES_MAX + 1] = {0};
     struct npm_config *config = npm_config_load(NPM_CONFIG_USER, e);
-    char               registry[NPM_CONFIG_URL_MAX];
     int                r = -1;
 
     if (!config)
@@ -35,13 +22,9 @@ int network_init(struct network *n, const char *name, const struct option_list *
         list[i] = rules->items[i];
     npm_config_registries(config, registries, REGISTRIES_MAX);
     n->policy = policy_new(name, list, registries, e);
-    if (n->policy && npm_config_registry(config, "npm", registry, e) == 0) {
+    if (n->policy) {
         n->is_host = policy_kind(n->policy) == POLICY_HOST;
-        name_registry(n, registry);
-        n->environment[0] = n->registry;
-        if (policy_kind(n->policy) == POLICY_NONE) /* npm would try again for more than a minute */
-            n->environment[1] = "npm_config_fetch_retries=0";
-        r = 0;
+        r = npm_inside_init(&n->npm, config, n->policy, e);
     }
     npm_config_free(config);
     return r;
@@ -50,6 +33,7 @@ int network_init(struct network *n, const char *name, const struct option_list *
 void network_done(struct network *n)
 {
     policy_free(n->policy);
+    npm_inside_done(&n->npm);
 }
 
 static const char *text_of(const json_t *row, const char *name)

@@ -7,13 +7,13 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/options.h"
+#include "deps/npm_inside.h"
 #include "egress/policy.h"
 
 struct network {
-    struct policy *policy;
-    bool           is_host;
-    char           registry[1100];     /* npm_config_registry=URL, no secrets */
-    const char    *environment[2 + 1]; /* what npm inside must know, as NAME=VALUE */
+    struct policy    *policy;
+    bool              is_host;
+    struct npm_inside npm;
 };
 
 /* `name` NULL: 'allow' if there are rules, else 'internet'. */

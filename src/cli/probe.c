@@ -92,7 +92,7 @@ int probe_run(const struct native_spec *spec, const char *const *argv, struct pr
     autojson json_t *plan = native_plan(spec, e);
     struct probing   s = {.probe = ret, .base = event_base_new()};
     struct run_spec  what = {.argv = (const char **)argv,
-                             .env = (const char **)native_environment(),
+                             .env = (const char **)native_environment(spec),
                              .cwd = "/",
                              .timeout_ms = TIMEOUT_MS};
     int              r = -1;

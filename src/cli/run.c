@@ -134,7 +134,7 @@ static int find_runtime(const struct run_options *o, struct runtime *ret, struct
     return 0;
 }
 
-static json_t *make_plan(struct run_options *o, const struct network *network, struct err *e)
+static struct native_spec spec_of(const struct run_options *o, const struct network *network)
 {
     struct native_spec spec = {.memory_bytes = o->memory_bytes,
                                .disk_bytes = o->disk_bytes,
@@ -143,8 +143,15 @@ static json_t *make_plan(struct run_options *o, const struct network *network, s
                                .strict = o->strict,
                                .fds = NATIVE_FDS,
                                .host_network = network->is_host};
-    autofree char     *files = NULL, *dir = NULL;
-    struct runtime     runtime = {0};
+
+    npm_inside_plan(&network->npm, &spec);
+    return spec;
+}
+
+static json_t *make_plan(const struct run_options *o, struct native_spec spec, struct err *e)
+{
+    autofree char *files = NULL, *dir = NULL;
+    struct runtime runtime = {0};
 
     if ((o->files && check_dir("files", o->files, &files, e) < 0) ||
         (o->dir && check_dir("dir", o->dir, &dir, e) < 0) || find_runtime(o, &runtime, e) < 0)
@@ -261,7 +268,7 @@ static int load_script(const struct run_options *o, int argc, char **argv, struc
 
 static int explain(struct run_options *o, const struct network *network, struct err *e)
 {
-    autojson json_t *plan = make_plan(o, network, e);
+    autojson json_t *plan = make_plan(o, spec_of(o, network), e);
 
     if (!plan)
         return -1;
@@ -274,7 +281,8 @@ static int explain(struct run_options *o, const struct network *network, struct 
 static int run_script(struct run_options *o, const struct network *network,
                       const struct script *script, int argc, char **argv, struct err *e)
 {
-    autojson json_t      *plan = make_plan(o, network, e);
+    struct native_spec    sandbox = spec_of(o, network);
+    autojson json_t      *plan = make_plan(o, sandbox, e);
     autofree const char **args = calloc((size_t)argc + 3, sizeof *args);
     const char           *env[ENV_MAX];
     struct run_file       file = {script->path, (const uint8_t *)script->code, script->size};
@@ -295,7 +303,7 @@ static int run_script(struct run_options *o, const struct network *network,
     args[1] = script->path;
     for (int i = 0; i < argc; i++)
         args[i + 2] = argv[i];
-    compose_env(o, native_environment(), network->environment, env);
+    compose_env(o, native_environment(&sandbox), network->npm.environment, env);
     TRY(session_run(plan, network->is_host ? NULL : network->policy, &spec, &result, e));
     tell_verdict(o, &result.run);
     network_tell(result.refused, o->stats ? result.connections : NULL);

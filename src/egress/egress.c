@@ -351,6 +351,21 @@ static void note_objection(struct connection *c, const struct policy *by)
         note_policy(c->e, by, c->host, c->port);
 }
 
+/* A registry of this machine that is configured as localhost: code inside connects to an address of
+ * the name, and outside it may listen at the other one. */
+static const char localhost[] = "localhost";
+
+static bool is_localhost(const struct connection *c)
+{
+    const char *what = ip_special(&c->address);
+
+    return what && strcmp(what, "loopback") == 0 &&
+           policy_exempts(c->e->operator_policy, localhost, c->port);
+}
+
+static const struct dns_addresses localhost_addresses = {
+    .list = {{{[10] = 0xff, 0xff, 127, 0, 0, 1}}, {{[15] = 1}}}, .n = 2};
+
 /* Which name its address stands for, or the address itself. -1: a made-up one of nobody. */
 static int set_host(struct connection *c)
 {
@@ -358,6 +373,8 @@ static int set_host(struct connection *c)
 
     if (!name && names_is_made_up(&c->address))
         return -1;
+    if (!name && is_localhost(c))
+        name = localhost;
     c->by_name = name != NULL;
     if (name)
         return str_copy(c->host, sizeof c->host, name);
@@ -384,6 +401,9 @@ static void pass_gates(struct connection *c)
     } else if ((objects = objector(e, c))) {
         note_objection(c, objects);
         reset(c);
+    } else if (c->by_name && strcmp(c->host, localhost) == 0) {
+        struct dns_addresses to = localhost_addresses;
+        go_to(c, &to);
     } else if (c->by_name) {
         c->resolving = resolver_find(e->resolver, c->host, on_resolved, c);
     } else {

@@ -116,10 +116,17 @@ static const char *const tops[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", 
 static const char *const host_etc[] = {"/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime",
                                        NULL};
 
+/* Where distributions keep the certificates. Inside there is a file at the first, and the others
+ * lead there: what the host's /usr has was built for one of them. */
+#define BUNDLE "/etc/ssl/certs/ca-certificates.crt"
+
 static const char *const bundles[] = {
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/cert.pem",
+    BUNDLE,                             /* Debian, Arch, Alpine */
+    "/etc/pki/tls/certs/ca-bundle.crt", /* Fedora: curl */
+    "/etc/pki/tls/cert.pem",            /* Fedora: OpenSSL */
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/ca-bundle.pem", /* openSUSE */
+    "/etc/ssl/cert.pem",      /* Alpine: OpenSSL */
     NULL,
 };
 
@@ -178,28 +185,69 @@ static void add_system(json_t *entries)
     }
 }
 
-const char *native_bundle(void)
+static const char *system_bundle(void)
 {
-    const char *named = getenv("SSL_CERT_FILE");
-
-    if (named && named[0] == '/' && access(named, R_OK) == 0)
-        return named;
     for (const char *const *b = bundles; *b; b++)
         if (access(*b, R_OK) == 0)
             return *b;
     return NULL;
 }
 
+/* As OpenSSL's programs: who names a file does not want the system's. */
+static const char *named_bundle(void)
+{
+    const char *named = getenv("SSL_CERT_FILE");
+
+    return named && named[0] == '/' && access(named, R_OK) == 0 ? named : NULL;
+}
+
+const char *native_bundle(void)
+{
+    const char *named = named_bundle();
+
+    return named ? named : system_bundle();
+}
+
+static bool has_more_certificates(const struct native_spec *spec)
+{
+    return spec->certificates_text || (spec->certificates && spec->certificates[0]);
+}
+
+static void add_copy(json_t *entries, const char *source)
+{
+    append(entries, json_pack("{s:s, s:s, s:s}", "kind", "certificates", "source", source, "target",
+                              BUNDLE));
+}
+
+/* The system's own is shown as it is; as soon as files of the user's count, copies of all. */
+static void add_certificates(json_t *entries, const struct native_spec *spec)
+{
+    const char *bundle = native_bundle(), *text = spec->certificates_text;
+
+    if (!bundle && !has_more_certificates(spec))
+        return;
+    if (!named_bundle() && !has_more_certificates(spec)) {
+        add_bind(entries, bundle, BUNDLE);
+    } else {
+        add_file(entries, BUNDLE, str_format("%s\n", text ? text : ""));
+        if (bundle)
+            add_copy(entries, bundle);
+        for (const char *const *file = spec->certificates; file && *file; file++)
+            add_copy(entries, *file);
+    }
+    for (const char *const *other = bundles + 1; *other; other++)
+        add_row(entries, &(struct row){"link", *other, BUNDLE});
+}
+
 static void add_etc(json_t *entries, const struct native_spec *spec)
 {
-    const char *bundle = native_bundle();
-
     add_rows(entries, made_up_etc);
     for (const char *const *path = host_etc; *path; path++)
         if (access(*path, R_OK) == 0)
             add_bind(entries, *path, *path);
-    if (bundle)
-        add_bind(entries, bundle, bundles[0]);
+    add_certificates(entries, spec);
+    if (spec->npmrc)
+        add_row(entries, &(struct row){"file", "/etc/npmrc", spec->npmrc});
     if (!spec->host_network) /* any address will do: all queries go to init */
         add_row(entries, &(struct row){"file", "/etc/resolv.conf", "nameserver 198.18.0.2\n"});
     else if (access("/etc/resolv.conf", R_OK) == 0)
@@ -250,6 +298,25 @@ static void add_user_dirs(json_t *entries, const struct native_spec *spec)
         json_object_set_new(add_bind(entries, spec->dir, "/workspace/dir"), "asOwner", json_true());
 }
 
+static void add_binds(json_t *entries, const struct native_spec *spec)
+{
+    for (size_t i = 0; i < spec->n_binds; i++) {
+        json_t *entry = add_bind(entries, spec->binds[i].source, spec->binds[i].target);
+        json_object_set_new(entry, "asOwner", json_true());
+        json_object_set_new(entry, "writable", json_boolean(spec->binds[i].writable));
+    }
+}
+
+static json_t *places_of(const struct native_spec *spec)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < spec->n_host_loopback; i++)
+        append(list, json_pack("{s:s, s:i}", "address", spec->host_loopback[i].address, "port",
+                               spec->host_loopback[i].port));
+    return list;
+}
+
 json_t *native_plan(const struct native_spec *spec, struct err *e)
 {
     autofree char *init = program_find("jerboa-init", e);
@@ -267,12 +334,14 @@ json_t *native_plan(const struct native_spec *spec, struct err *e)
     add_limits_for_node(entries, spec);
     add_disk(entries, spec);
     add_user_dirs(entries, spec);
+    add_binds(entries, spec);
     add_rows(entries, masks);
-    plan = json_pack("{s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT,
-                     "hostNetwork", spec->host_network, "egress", !spec->host_network, "strict",
-                     spec->strict, "memoryBytes", (json_int_t)spec->memory_bytes, "initMemoryBytes",
-                     init_memory, "cpusMilli", (json_int_t)spec->cpus_milli, "pids",
-                     (json_int_t)spec->pids, "fds", (json_int_t)spec->fds, "entries", entries);
+    plan = json_pack("{s:s, s:b, s:b, s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT,
+                     "hostNetwork", spec->host_network, "egress", !spec->host_network,
+                     "hostLoopback", places_of(spec), "strict", spec->strict, "memoryBytes",
+                     (json_int_t)spec->memory_bytes, "initMemoryBytes", init_memory, "cpusMilli",
+                     (json_int_t)spec->cpus_milli, "pids", (json_int_t)spec->pids, "fds",
+                     (json_int_t)spec->fds, "entries", entries);
     if (!plan)
         abort();
     return plan;
@@ -282,13 +351,13 @@ static const char search_path[] = "PATH=" RUNTIME "/bin:/usr/local/bin:/usr/bin:
 
 #define ENVIRONMENT search_path, "HOME=/root", "LANG=C.UTF-8", "USER=root"
 
-const char *const *native_environment(void)
+const char *const *native_environment(const struct native_spec *spec)
 {
     static const char *const plain[] = {ENVIRONMENT, NULL};
-    static const char *const with_bundle[] = {
-        ENVIRONMENT, "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt", NULL};
+    static const char *const with_bundle[] = {ENVIRONMENT, "NODE_EXTRA_CA_CERTS=" BUNDLE,
+                                              "SSL_CERT_FILE=" BUNDLE, NULL};
 
-    return native_bundle() ? with_bundle : plain;
+    return native_bundle() || has_more_certificates(spec) ? with_bundle : plain;
 }
 
 /* ---- the jail ---- */

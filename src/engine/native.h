@@ -7,6 +7,7 @@
 
 #include <event2/event.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -21,6 +22,21 @@ enum {
     NATIVE_FDS = 1024,
 };
 
+/* A directory or file of the host; whoever owns it outside is root inside. */
+struct native_bind {
+    const char *source; /* a real path */
+    const char *target; /* absolute, inside */
+    bool        writable;
+};
+
+/* A place on this machine's loopback. */
+enum { NATIVE_PLACES_MAX = 16 };
+
+struct native_place {
+    char     address[46];
+    uint16_t port;
+};
+
 struct native_spec {
     int64_t     memory_bytes, disk_bytes, cpus_milli, pids, fds;
     bool        host_network; /* else its connections go through the pipe */
@@ -28,6 +44,17 @@ struct native_spec {
     const char *runtime_dir;  /* bin/node below it; absolute */
     const char *files_dir;    /* or NULL; writable at /workspace/files, belongs to its owner */
     const char *dir;          /* or NULL; read-only at /workspace/dir */
+    const struct native_bind *binds; /* what else it sees */
+    size_t                    n_binds;
+    const char               *npmrc; /* or NULL; the text of /etc/npmrc */
+
+    /* Registries that are reached although they are on the host's loopback. */
+    const struct native_place *host_loopback;
+    size_t                     n_host_loopback;
+
+    /* Trusted beside native_bundle: files, a list ended by NULL, and PEM; each may be NULL. */
+    const char *const *certificates;
+    const char        *certificates_text;
 };
 
 /* The whole plan, or NULL and one sentence. */
@@ -36,7 +63,7 @@ json_t *native_plan(const struct native_spec *spec, struct err *e);
 extern const char native_node[]; /* the program, inside */
 
 /* What is set for every program: PATH, HOME and friends, as a list ended by NULL. */
-const char *const *native_environment(void);
+const char *const *native_environment(const struct native_spec *spec);
 
 struct native {
     int to_init_fd, from_init_fd, control_fd;

@@ -40,6 +40,18 @@ struct assembly {
     int              n; /* of tarballs that are ours to drop or leave */
 };
 
+static int is_sealed(int dir_fd, const void *arg, struct err *e)
+{
+    (void)arg;
+    return seal_check(dir_fd, e);
+}
+
+static int is_verified(int dir_fd, const void *arg, struct err *e)
+{
+    (void)arg;
+    return manifest_verify(dir_fd, e);
+}
+
 static int fetch_into(struct assembly *a, const char *name, const struct release *release,
                       int dir_fd, struct err *e)
 {
@@ -113,7 +125,7 @@ static int ensure(struct registry *r, int runtimes_fd, const char *name,
 {
     struct assembly a = {.registry = r};
     struct entry    entry;
-    int             there = entry_begin(runtimes_fd, name, check, &entry, e);
+    int             there = entry_begin(runtimes_fd, name, check, NULL, &entry, e);
     int             done;
 
     if (there != 0)
@@ -141,7 +153,7 @@ static int assemble(struct registry *r, const char *range, entry_check *check,
     download_sweep();
     TRY(registry_resolve(r, node_package, &(struct release_want){.range = range}, &release, e));
     TRY(runtime_name(release.version, name, e));
-    if (entry_look(runtimes, name, check, &damage) < 0)
+    if (entry_look(runtimes, name, check, NULL, &damage) < 0)
         dprintf(2, "jerboa: %s in the store is damaged (%s): fetching it again\n", name,
                 damage.msg);
     TRY(ensure(r, runtimes, name, &release, check, e));
@@ -171,7 +183,7 @@ int assemble_runtime(const char *image, char ret_dir[PATH_MAX], struct err *e)
     struct image wanted;
 
     TRY(image_parse(image, &wanted, e));
-    return assemble_range(wanted.range, seal_check, ret_dir, e);
+    return assemble_range(wanted.range, is_sealed, ret_dir, e);
 }
 
 int assemble_verified(const char *image, char ret_dir[PATH_MAX], struct err *e)
@@ -183,7 +195,7 @@ int assemble_verified(const char *image, char ret_dir[PATH_MAX], struct err *e)
         return e->kind == ERR_NOT_FOUND ? assemble_runtime(image, ret_dir, e) : -1;
     dir = open(there.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 || manifest_verify(dir, NULL) < 0)
-        return assemble_range(there.version, manifest_verify, ret_dir, e);
+        return assemble_range(there.version, is_verified, ret_dir, e);
     str_copy(ret_dir, PATH_MAX, there.dir);
     return 0;
 }

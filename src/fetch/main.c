@@ -3,6 +3,7 @@
  *
  *   jerboa-fetch [--answer] runtime IMAGE          its directory in the store
  *   jerboa-fetch [--answer] verify IMAGE           the same, every file compared
+ *   jerboa-fetch [--answer] tool NAME              a program of Jerboa's own use: its directory
  *   jerboa-fetch [--answer] package NAME [RANGE]   a tarball in the store
  *   jerboa-fetch config KEY                        what npm's configuration says
  *
@@ -21,6 +22,7 @@
 
 #include "fetch/assemble.h"
 #include "fetch/package.h"
+#include "fetch/tool.h"
 #include "store/runtime.h"
 
 static int do_runtime(char **words, char ret[PATH_MAX], struct err *e)
@@ -31,6 +33,11 @@ static int do_runtime(char **words, char ret[PATH_MAX], struct err *e)
 static int do_verify(char **words, char ret[PATH_MAX], struct err *e)
 {
     return assemble_verified(words[0], ret, e);
+}
+
+static int do_tool(char **words, char ret[PATH_MAX], struct err *e)
+{
+    return tool_fetch(words[0], ret, e);
 }
 
 static int do_package(char **words, char ret[PATH_MAX], struct err *e)
@@ -48,10 +55,8 @@ static const struct job {
     int         words_min, words_max;
     int (*run)(char **words, char ret[PATH_MAX], struct err *e); /* words end with NULL */
 } jobs[] = {
-    {"runtime", 1, 1, do_runtime},
-    {"verify", 1, 1, do_verify},
-    {"package", 1, 2, do_package},
-    {"config", 1, 1, do_config},
+    {"runtime", 1, 1, do_runtime}, {"verify", 1, 1, do_verify}, {"tool", 1, 1, do_tool},
+    {"package", 1, 2, do_package}, {"config", 1, 1, do_config},
 };
 
 static const struct job *find(const char *name, int words)
@@ -77,7 +82,7 @@ int main(int argc, char **argv)
 
     if (!job) {
         fprintf(stderr, "usage: jerboa-fetch [--answer] runtime IMAGE | verify IMAGE | "
-                        "package NAME [RANGE] | config KEY\n");
+                        "tool NAME | package NAME [RANGE] | config KEY\n");
         return 2;
     }
     if (answer)

@@ -295,9 +295,9 @@ int world_find_destination(int fd, struct message_connect *ret)
         memcpy(ret->address, mapped, 12);
         memcpy(ret->address + 12, &a.v4.sin_addr, 4);
         ret->port = ntohs(a.v4.sin_port);
-        return ret->address[12] == 127 ? -1 : 0; /* no rule sends loopback here */
+        return ret->address[12] == 127 && ret->port == PORT_CONNECTIONS ? -1 : 0;
     }
     memcpy(ret->address, &a.v6.sin6_addr, 16);
     ret->port = ntohs(a.v6.sin6_port);
-    return IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr) ? -1 : 0;
+    return IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr) && ret->port == PORT_CONNECTIONS ? -1 : 0;
 }

@@ -1,17 +1,18 @@
 #include "jail/plan.h"
 
+#include <arpa/inet.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/fields.h"
 
-enum { PATH_BYTES = 4095, TEXT_BYTES = 65536 };
+enum { PATH_BYTES = 4095, TEXT_BYTES = 1 << 18 };
 
-/* A plan as JSON has it: its entries still a list. */
+/* A plan as JSON has it: its lists still lists. */
 struct raw_plan {
     struct plan   plan;
-    const json_t *entries;
+    const json_t *entries, *host_loopback;
 };
 
 #define AT(member) offsetof(struct raw_plan, plan.member)
@@ -19,6 +20,8 @@ static const struct field plan_fields[] = {
     {"init", FIELD_BYTES, AT(init), true, 2, PATH_BYTES},
     {"hostNetwork", FIELD_BOOL, AT(host_network), false, 0, 0},
     {"egress", FIELD_BOOL, AT(egress), false, 0, 0},
+    {"hostLoopback", FIELD_LIST, offsetof(struct raw_plan, host_loopback), false, 0,
+     REDIRECT_PLACES_MAX},
     {"strict", FIELD_BOOL, AT(strict), false, 0, 0},
     {"memoryBytes", FIELD_INT, AT(memory_bytes), true, 1, INT64_MAX},
     {"initMemoryBytes", FIELD_INT, AT(init_memory_bytes), true, 1, INT64_MAX},
@@ -51,6 +54,17 @@ static const struct field entry_fields[] = {
 };
 #undef AT
 
+struct raw_place {
+    const char *address;
+    int64_t     port;
+};
+
+static const struct field place_fields[] = {
+    {"address", FIELD_STRING, offsetof(struct raw_place, address), true, 1, INET6_ADDRSTRLEN},
+    {"port", FIELD_INT, offsetof(struct raw_place, port), true, 1, UINT16_MAX},
+    {0},
+};
+
 enum need { NEEDS_SOURCE = 1, NEEDS_TEXT = 2, NEEDS_BYTES = 4 };
 
 static const struct {
@@ -63,6 +77,7 @@ static const struct {
     [PLAN_PROC] = {"proc", 0},
     [PLAN_DIR] = {"dir", 0},
     [PLAN_FILE] = {"file", NEEDS_TEXT},
+    [PLAN_CERTIFICATES] = {"certificates", NEEDS_SOURCE},
     [PLAN_LINK] = {"link", NEEDS_TEXT},
     [PLAN_INNER] = {"inner", NEEDS_SOURCE},
     [PLAN_DETACH] = {"detach", 0},
@@ -113,6 +128,28 @@ static int decode_entry(const json_t *object, size_t index, struct plan_entry *r
     return 0;
 }
 
+/* Loopback only: everything else leaves anyway. */
+static int decode_place(const json_t *object, size_t index, struct redirect_place *ret,
+                        struct err *e)
+{
+    struct raw_place      raw;
+    struct redirect_place place = {0};
+    char                  path[40];
+
+    snprintf(path, sizeof path, "plan.hostLoopback[%zu]", index);
+    TRY(fields_decode(place_fields, object, path, &raw, e));
+    place.port = (uint16_t)raw.port;
+    if (inet_pton(AF_INET, raw.address, place.address) == 1 && place.address[0] == 127)
+        place.family = AF_INET;
+    else if (inet_pton(AF_INET6, raw.address, place.address) == 1 &&
+             memcmp(place.address, &in6addr_loopback, sizeof place.address) == 0)
+        place.family = AF_INET6;
+    else
+        return err_set(e, ERR_INVALID, "%s.address is not on the loopback", path);
+    *ret = place;
+    return 0;
+}
+
 int plan_decode(const json_t *document, struct plan *ret, struct err *e)
 {
     struct raw_plan raw = {0};
@@ -122,6 +159,8 @@ int plan_decode(const json_t *document, struct plan *ret, struct err *e)
     TRY(fields_decode(plan_fields, document, "plan", &raw, e));
     if (raw.plan.egress && raw.plan.host_network)
         return err_set(e, ERR_INVALID, "plan.egress and plan.hostNetwork exclude each other");
+    json_array_foreach ((json_t *)raw.host_loopback, i, object)
+        TRY(decode_place(object, i, &raw.plan.host_loopback[raw.plan.n_host_loopback++], e));
     json_array_foreach ((json_t *)raw.entries, i, object)
         TRY(decode_entry(object, i, &raw.plan.entries[raw.plan.n_entries++], e));
     *ret = raw.plan;

@@ -11,21 +11,23 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "jail/redirect.h"
 
 enum { PLAN_ENTRIES_MAX = 128 };
 
 enum plan_kind {
-    PLAN_BIND,     /* a directory or file of the host, read-only unless writable */
-    PLAN_DEVICE,   /* a device node of the host */
-    PLAN_TMPFS,    /* empty, with a size and a number of inodes */
-    PLAN_PROC,     /* of the new pid namespace */
-    PLAN_DIR,      /* a directory of mode `mode` */
-    PLAN_FILE,     /* a small file with `text` */
-    PLAN_LINK,     /* a symbolic link to `text` */
-    PLAN_INNER,    /* `source` of the new root once more, at `target` */
-    PLAN_DETACH,   /* takes the mount at `target` away; what was bound from it stays */
-    PLAN_READONLY, /* what stands at `target` cannot be written */
-    PLAN_MASK,     /* what stands at `target`, if anything, cannot be seen */
+    PLAN_BIND,         /* a directory or file of the host, read-only unless writable */
+    PLAN_DEVICE,       /* a device node of the host */
+    PLAN_TMPFS,        /* empty, with a size and a number of inodes */
+    PLAN_PROC,         /* of the new pid namespace */
+    PLAN_DIR,          /* a directory of mode `mode` */
+    PLAN_FILE,         /* a small file with `text` */
+    PLAN_CERTIFICATES, /* those in a file of the host, behind what stands at `target` */
+    PLAN_LINK,         /* a symbolic link to `text` */
+    PLAN_INNER,        /* `source` of the new root once more, at `target` */
+    PLAN_DETACH,       /* takes the mount at `target` away; what was bound from it stays */
+    PLAN_READONLY,     /* what stands at `target` cannot be written */
+    PLAN_MASK,         /* what stands at `target`, if anything, cannot be seen */
 };
 
 struct plan_entry {
@@ -36,18 +38,21 @@ struct plan_entry {
     bool           writable;
     bool           as_owner; /* bind: whoever owns source outside is root inside */
     int64_t        bytes, inodes, mode;
-    int            source_fd; /* a detached mount, once root_open_sources has made it; or -1 */
+    int            source_fd; /* a detached mount or a file, once root_open_sources has it; or -1 */
 };
 
 struct plan {
-    const char       *init; /* in the new root */
-    bool              host_network;
-    bool              egress; /* connections leave through the pipe: see redirect.h */
-    bool              strict; /* nothing starts when a wall is missing */
-    int64_t           memory_bytes, cpus_milli, pids, fds;
-    int64_t           init_memory_bytes; /* init's own cgroup: files it writes are charged there */
-    struct plan_entry entries[PLAN_ENTRIES_MAX];
-    size_t            n_entries;
+    const char *init; /* in the new root */
+    bool        host_network;
+    bool        egress; /* connections leave through the pipe: see redirect.h */
+    bool        strict; /* nothing starts when a wall is missing */
+    int64_t     memory_bytes, cpus_milli, pids, fds;
+    int64_t     init_memory_bytes; /* init's own cgroup: files it writes are charged there */
+    /* Places on the host's loopback to which connections leave, too: registries. */
+    struct redirect_place host_loopback[REDIRECT_PLACES_MAX];
+    size_t                n_host_loopback;
+    struct plan_entry     entries[PLAN_ENTRIES_MAX];
+    size_t                n_entries;
 };
 
 const char *plan_kind_name(enum plan_kind kind);

@@ -33,7 +33,7 @@ enum {
     LOOPBACK_INDEX = 1, /* in every network namespace */
     NAT_PRIORITY = -100,
     PORT_DNS = 53,
-    REQUEST_MAX = 8192,
+    REQUEST_MAX = 16384,
 };
 
 static const char table[] = "jerboa", chain[] = "output";
@@ -42,13 +42,13 @@ static const char table[] = "jerboa", chain[] = "output";
 static const struct family {
     uint8_t  inet, netfilter;
     uint8_t  loopback[16];
-    uint32_t loopback_size, destination_offset;
+    uint32_t loopback_size, address_size, destination_offset;
     uint8_t  route_scope;
     bool     prefers_loopback; /* as the source of what is routed */
     uint8_t  unreachable_code;
 } families[] = {
-    {AF_INET, NFPROTO_IPV4, {127}, 1, 16, RT_SCOPE_HOST, true, ICMP_PORT_UNREACH},
-    {AF_INET6, NFPROTO_IPV6, {[15] = 1}, 16, 24, RT_SCOPE_UNIVERSE, false, ICMPV6_PORT_UNREACH},
+    {AF_INET, NFPROTO_IPV4, {127}, 1, 4, 16, RT_SCOPE_HOST, true, ICMP_PORT_UNREACH},
+    {AF_INET6, NFPROTO_IPV6, {[15] = 1}, 16, 16, 24, RT_SCOPE_UNIVERSE, false, ICMPV6_PORT_UNREACH},
 };
 
 /* ---- messages ---- */
@@ -62,7 +62,7 @@ struct request {
 
 static void add_padded(struct request *r, const void *data, size_t size)
 {
-    assert(size <= REQUEST_MAX - NLMSG_ALIGNTO - r->size); /* what is sent does not vary */
+    assert(size <= REQUEST_MAX - NLMSG_ALIGNTO - r->size); /* all places there may be have room */
     if (size > 0)
         memcpy(r->bytes + r->size, data, size);
     r->size += NLMSG_ALIGN(size); /* the padding is zero already */
@@ -312,6 +312,12 @@ static void if_not_loopback(struct request *r, const struct family *f)
     add_compare(r, NFT_CMP_NEQ, f->loopback, f->loopback_size);
 }
 
+static void if_address(struct request *r, const struct family *f, const uint8_t *address)
+{
+    add_load(r, NFT_PAYLOAD_NETWORK_HEADER, f->destination_offset, f->address_size);
+    add_compare(r, NFT_CMP_EQ, address, f->address_size);
+}
+
 static void then_redirect(struct request *r, uint16_t port)
 {
     struct expression x = open_expression(r, "immediate");
@@ -334,7 +340,19 @@ static void then_reject(struct request *r, const struct family *f)
     close_expression(r, x);
 }
 
-static void add_rules(struct request *r, const struct family *f)
+static void add_place(struct request *r, const struct family *f, const struct redirect_place *p)
+{
+    struct rule rule = open_rule(r, f);
+
+    if_protocol(r, IPPROTO_TCP);
+    if_address(r, f, p->address);
+    if_port(r, p->port);
+    then_redirect(r, PORT_CONNECTIONS);
+    close_rule(r, rule);
+}
+
+static void add_rules(struct request *r, const struct family *f,
+                      const struct redirect_place *places, size_t n)
 {
     struct rule rule;
 
@@ -345,6 +363,10 @@ static void add_rules(struct request *r, const struct family *f)
     if_port(r, PORT_DNS);
     then_redirect(r, PORT_LOOKUPS);
     close_rule(r, rule);
+
+    for (size_t i = 0; i < n; i++)
+        if (places[i].family == f->inet)
+            add_place(r, f, &places[i]);
 
     rule = open_rule(r, f);
     if_protocol(r, IPPROTO_TCP);
@@ -395,7 +417,7 @@ static int explain(struct err *e)
     }
 }
 
-int redirect_to_init(struct err *e)
+int redirect_to_init(const struct redirect_place *places, size_t n, struct err *e)
 {
     struct request r = {0};
 
@@ -403,7 +425,7 @@ int redirect_to_init(struct err *e)
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
         if (kernel_has(&families[i])) {
             TRY(set_route(&families[i], e));
-            add_rules(&r, &families[i]);
+            add_rules(&r, &families[i], places, n);
         }
     add_batch_mark(&r, NFNL_MSG_BATCH_END);
     return send_request(&r, NETLINK_NETFILTER) < 0 ? explain(e) : 0;

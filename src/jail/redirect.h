@@ -4,13 +4,26 @@
  * every address is local, and by rules of nf_tables, in this order:
  *
  * - a UDP datagram to port 53, of any address, goes to PORT_LOOKUPS of init
- * - a TCP connection to anything but loopback goes to PORT_CONNECTIONS of init
+ * - a TCP connection to one of `places`, which are on the host's loopback, goes to PORT_CONNECTIONS
+ *   of init; so the sandbox's own loopback lacks these places
+ * - a TCP connection to anything but loopback goes there too
  * - whatever else is not for loopback fails at once
  *
  * IPv6 has the same, where the kernel has IPv6. These are no wall: the wall is that lo is the
  * namespace's only interface. They are the only way to init's ear. */
 #pragma once
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/err.h"
 
-int redirect_to_init(struct err *e);
+enum { REDIRECT_PLACES_MAX = 16 };
+
+struct redirect_place {
+    int      family; /* AF_INET or AF_INET6 */
+    uint8_t  address[16];
+    uint16_t port;
+};
+
+int redirect_to_init(const struct redirect_place *places, size_t n, struct err *e);

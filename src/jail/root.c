@@ -13,7 +13,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/pem.h"
 #include "jail/userns.h"
+
+enum { CERTIFICATES_MAX = 1 << 20 }; /* all that is laid by hand lies in the root's 4 MiB */
 
 /* ---- sources ---- */
 
@@ -63,7 +66,21 @@ static int open_plain(const char *path)
     return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
 }
 
-static int open_source(const struct plan_entry *entry, const struct idrange *ids, struct err *e)
+static int open_file(const char *path, struct err *e)
+{
+    struct stat st;
+    autofd int  fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(e, "open");
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, ERR_INVALID, "it is not a file");
+    if (st.st_size > CERTIFICATES_MAX)
+        return err_set(e, ERR_LIMIT, "it is larger than %d KiB", CERTIFICATES_MAX >> 10);
+    return take_fd(&fd);
+}
+
+static int open_mount(const struct plan_entry *entry, const struct idrange *ids, struct err *e)
 {
     uint64_t set = MOUNT_ATTR_NOSUID | (entry->writable ? 0 : MOUNT_ATTR_RDONLY);
     bool     mapped = entry->as_owner && ids->count > 1;
@@ -85,13 +102,19 @@ static int open_source(const struct plan_entry *entry, const struct idrange *ids
     return take_fd(&fd);
 }
 
+static bool has_source_outside(enum plan_kind kind)
+{
+    return kind == PLAN_BIND || kind == PLAN_DEVICE || kind == PLAN_CERTIFICATES;
+}
+
 int root_open_sources(struct plan *plan, const struct idrange *ids, struct err *e)
 {
     for (size_t i = 0; i < plan->n_entries; i++) {
         struct plan_entry *entry = &plan->entries[i];
-        if (entry->kind != PLAN_BIND && entry->kind != PLAN_DEVICE)
+        if (!has_source_outside(entry->kind))
             continue;
-        entry->source_fd = open_source(entry, ids, e);
+        entry->source_fd = entry->kind == PLAN_CERTIFICATES ? open_file(entry->source, e)
+                                                            : open_mount(entry, ids, e);
         if (entry->source_fd < 0)
             return err_wrap(e, "%s", entry->source);
     }
@@ -192,6 +215,31 @@ static int lay_file(const struct plan_entry *entry)
     return file_write_text(AT_FDCWD, relative(entry->target), entry->text, NULL);
 }
 
+/* Only these: the user may keep the key in the same file. */
+static int copy_certificates(int fd, const char *text)
+{
+    size_t size;
+
+    for (; (text = pem_next_certificate(text, &size)); text += size)
+        if (fd_write_all(fd, text, size) < 0 || fd_write_all(fd, "\n", 1) < 0)
+            return -1;
+    return 0;
+}
+
+static int lay_certificates(const struct plan_entry *entry)
+{
+    const char    *path = relative(entry->target);
+    autofree char *text = NULL;
+    autofd int     fd = -1;
+
+    errno = EFBIG; /* if it has grown since it was opened */
+    if (fd_read_text(entry->source_fd, CERTIFICATES_MAX, &text, NULL, NULL) < 0 ||
+        make_parents(path) < 0)
+        return -1;
+    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    return fd < 0 ? -1 : copy_certificates(fd, text);
+}
+
 static int lay_link(const struct plan_entry *entry)
 {
     if (make_parents(relative(entry->target)) < 0)
@@ -237,10 +285,12 @@ static int lay_mask(const struct plan_entry *entry)
 }
 
 static int (*const lay[])(const struct plan_entry *entry) = {
-    [PLAN_BIND] = lay_source, [PLAN_DEVICE] = lay_source,     [PLAN_TMPFS] = lay_tmpfs,
-    [PLAN_PROC] = lay_proc,   [PLAN_DIR] = lay_dir,           [PLAN_FILE] = lay_file,
-    [PLAN_LINK] = lay_link,   [PLAN_INNER] = lay_inner,       [PLAN_DETACH] = lay_detach,
-    [PLAN_MASK] = lay_mask,   [PLAN_READONLY] = lay_readonly,
+    [PLAN_BIND] = lay_source,   [PLAN_DEVICE] = lay_source,
+    [PLAN_TMPFS] = lay_tmpfs,   [PLAN_PROC] = lay_proc,
+    [PLAN_DIR] = lay_dir,       [PLAN_FILE] = lay_file,
+    [PLAN_LINK] = lay_link,     [PLAN_INNER] = lay_inner,
+    [PLAN_DETACH] = lay_detach, [PLAN_CERTIFICATES] = lay_certificates,
+    [PLAN_MASK] = lay_mask,     [PLAN_READONLY] = lay_readonly,
 };
 
 /* A place that exists on every Linux, to stand the new root on until it is entered. */

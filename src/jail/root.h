@@ -1,12 +1,12 @@
 /* root - the file system of a sandbox, built from the entries of its plan.
  *
  * Two halves. First every source becomes a detached mount (open_tree) that already is read-only,
- * nosuid, and mapped to its owner: later only descriptors are used. Root does that outside, with
- * the host's rights, so that a source below a 0700 directory is no obstacle. An ordinary user may
- * do it only in the new mount namespace, where the host's mounts still are, and maps nothing: what
- * is his outside is root's inside anyway.
- * Then, in the new mount namespace, the entries are laid into a fresh tmpfs, which then becomes
- * the root, is sealed read-only, and the host's mounts are gone. */
+ * nosuid, and mapped to its owner, or an open file: later only descriptors are used. Root does that
+ * outside, with the host's rights, so that a source below a 0700 directory is no obstacle. An
+ * ordinary user may do it only in the new mount namespace, where the host's mounts still are, and
+ * maps nothing: what is his outside is root's inside anyway. Then, in the new mount namespace, the
+ * entries are laid into a fresh tmpfs, which then becomes the root, is sealed read-only, and the
+ * host's mounts are gone. */
 #pragma once
 
 #include <sys/types.h>

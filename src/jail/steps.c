@@ -207,7 +207,9 @@ static int step_loopback(struct jail *j, struct err *e)
 
 static int step_redirect(struct jail *j, struct err *e)
 {
-    return j->plan.egress ? redirect_to_init(e) : 0;
+    const struct plan *plan = &j->plan;
+
+    return plan->egress ? redirect_to_init(plan->host_loopback, plan->n_host_loopback, e) : 0;
 }
 
 static int step_own_sources(struct jail *j, struct err *e)

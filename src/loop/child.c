@@ -26,13 +26,13 @@ static void on_exit_event(evutil_socket_t fd, short what, void *arg)
     c->exited(c->owner, status);
 }
 
-static int spawn(pid_t *ret, const char *path, const char *const *argv,
-                 const char *const *env, const struct child_fd *fds)
+static int spawn(pid_t *ret, const char *path, const char *const *argv, const char *const *env,
+                 const struct child_fd *fds)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t          attributes;
     sigset_t                   none, all;
-    const char *const          nothing[] = {NULL};
+    const char *const          none_set[] = {NULL};
     int                        r;
 
     sigemptyset(&none);
@@ -46,15 +46,15 @@ static int spawn(pid_t *ret, const char *path, const char *const *argv,
     for (; fds->from >= 0; fds++)
         posix_spawn_file_actions_adddup2(&actions, fds->from, fds->to);
     r = posix_spawn(ret, path, &actions, &attributes, (char *const *)argv,
-                    (char *const *)(env ? env : nothing));
+                    (char *const *)(env ? env : none_set));
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return r;
 }
 
 int child_start(struct child *c, struct event_base *base, const char *path, const char *const *argv,
-                const char *const *env, const struct child_fd *fds, void (*exited)(void *owner, int status), void *owner,
-                struct err *e)
+                const char *const *env, const struct child_fd *fds,
+                void (*exited)(void *owner, int status), void *owner, struct err *e)
 {
     pid_t pid;
     int   r = spawn(&pid, path, argv, env, fds);
@@ -81,6 +81,14 @@ void child_kill(struct child *c)
 {
     if (c->pid > 0)
         pidfd_send_signal(c->pid_fd, SIGKILL, NULL, 0);
+}
+
+void child_end(struct child *c)
+{
+    child_kill(c);
+    while (c->pid > 0 && waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    c->pid = 0;
 }
 
 void child_done(struct child *c)

@@ -23,9 +23,10 @@ struct child {
     void *owner;
 };
 
-/* env: ended by NULL; NULL itself: none at all. */
+/* `env`: ended by NULL; NULL: it has none. */
 int child_start(struct child *c, struct event_base *base, const char *path, const char *const *argv,
-                const char *const *env, const struct child_fd *fds, void (*exited)(void *owner, int status), void *owner,
-                struct err *e);
+                const char *const *env, const struct child_fd *fds,
+                void (*exited)(void *owner, int status), void *owner, struct err *e);
 void child_kill(struct child *c); /* SIGKILL; exited still comes */
+void child_end(struct child *c);  /* the same, reaped when it returns: a moment; no exited */
 void child_done(struct child *c);

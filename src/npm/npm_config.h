@@ -32,7 +32,7 @@ enum npm_config_reach {
     NPM_CONFIG_PROJECT, /* with it: found from the working directory upwards, as npm does */
 };
 
-enum { NPM_CONFIG_URL_MAX = 1024 };
+enum { NPM_CONFIG_URL_MAX = 1024, NPM_CONFIG_SCOPE_MAX = 216 }; /* npm: a name has 214 letters */
 
 struct npm_config;
 
@@ -50,6 +50,21 @@ int npm_config_registry(const struct npm_config *c, const char *package,
 /* Addresses of all registries that the user's own layers name, scoped ones included. Borrowed; how
  * many there are. */
 size_t npm_config_registries(const struct npm_config *c, const char **ret, size_t max);
+
+/* Each setting of the user's own layers that counts and says where packages come from, or lets us
+ * in there: "registry", "@scope:registry", "//host/path/:_authToken". */
+void npm_config_each_registry(const struct npm_config *c,
+                              void (*take)(void *owner, const char *key, const char *value),
+                              void *owner);
+
+/* Registries of scopes, "@name", that the user's own layers name: of each scope the one that
+ * counts. Borrowed; how many there are. */
+struct npm_scope {
+    char        name[NPM_CONFIG_SCOPE_MAX];
+    const char *registry;
+};
+
+size_t npm_config_scopes(const struct npm_config *c, struct npm_scope *ret, size_t max);
 
 /* The value of the Authorization header for a request to this address, or NULL (no error) when
  * there is none: credentials belong to a host, a port and all paths below theirs. The caller frees

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -12,8 +13,9 @@
 
 #include "base/fd.h"
 #include "store/lock.h"
+#include "store/tree.h"
 
-static const char part_suffix[] = ".part";
+static const char part_suffix[] = ".part", old_suffix[] = ".old";
 
 static int part_name(const char *name, char ret[NAME_MAX + 1], struct err *e)
 {
@@ -24,11 +26,17 @@ static int part_name(const char *name, char ret[NAME_MAX + 1], struct err *e)
     return 0;
 }
 
-static bool is_part(const char *name)
+static bool has_suffix(const char *name, const char *suffix)
 {
-    size_t n = strlen(name), suffix = sizeof part_suffix - 1;
+    size_t n = strlen(name), n_suffix = strlen(suffix);
 
-    return *name == '.' && n > suffix + 1 && strcmp(name + n - suffix, part_suffix) == 0;
+    return n > n_suffix + 1 && strcmp(name + n - n_suffix, suffix) == 0;
+}
+
+/* Begun and left, or replaced while it was in use. */
+static bool is_leftover(const char *name)
+{
+    return *name == '.' && (has_suffix(name, part_suffix) || has_suffix(name, old_suffix));
 }
 
 static int open_dir(int parent_fd, const char *name)
@@ -46,28 +54,7 @@ static DIR *list_dir(int dir_fd)
     return dir;
 }
 
-/* As deep as what unpack writes, no deeper: one descriptor a level. Errors show when the directory
- * itself is removed or filled again. */
-static void remove_content(int dir_fd)
-{
-    DIR           *dir = list_dir(dir_fd);
-    struct dirent *d;
-
-    while (dir && (d = readdir(dir))) {
-        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
-            continue;
-        if (unlinkat(dir_fd, d->d_name, 0) == 0 || errno != EISDIR)
-            continue;
-        autofd int below = open_dir(dir_fd, d->d_name);
-        if (below >= 0)
-            remove_content(below);
-        unlinkat(dir_fd, d->d_name, AT_REMOVEDIR);
-    }
-    if (dir)
-        closedir(dir);
-}
-
-int entry_look(int parent_fd, const char *name, entry_check *check, struct err *e)
+int entry_look(int parent_fd, const char *name, entry_check *check, const void *arg, struct err *e)
 {
     autofd int fd = open_dir(parent_fd, name);
 
@@ -77,12 +64,20 @@ int entry_look(int parent_fd, const char *name, entry_check *check, struct err *
         return err_set(e, ERR_INVALID, "it is no directory");
     if (fd < 0)
         return err_sys(e, "%s in the store", name);
-    return check(fd, e) < 0 ? -1 : 1;
+    return check(fd, arg, e) < 0 ? -1 : 1;
+}
+
+typedef int part_lock(int fd, const char *what);
+
+static int lock_now(int fd, const char *what)
+{
+    (void)what;
+    return lock_take(fd, LOCK_EX | LOCK_NB);
 }
 
 /* An fd with the lock on the part directory; -1 with errno 0 when it was renamed or removed while
  * we waited. */
-static int lock_part(int parent_fd, const char *part, const char *name)
+static int lock_part(int parent_fd, const char *part, const char *name, part_lock *lock)
 {
     autofd int fd = -1;
 
@@ -91,7 +86,7 @@ static int lock_part(int parent_fd, const char *part, const char *name)
     fd = open_dir(parent_fd, part);
     if (fd < 0 && errno != ENOENT)
         return -1;
-    if (fd >= 0 && lock_wait(fd, name) < 0)
+    if (fd >= 0 && lock(fd, name) < 0)
         return -1;
     if (fd >= 0 && lock_is_still(parent_fd, part, fd))
         return take_fd(&fd);
@@ -99,58 +94,100 @@ static int lock_part(int parent_fd, const char *part, const char *name)
     return -1;
 }
 
-int entry_begin(int parent_fd, const char *name, entry_check *check, struct entry *ret,
-                struct err *e)
+struct wanted {
+    int          parent_fd;
+    const char  *name;
+    entry_check *check;
+    const void  *arg;
+};
+
+static bool is_there(const struct wanted *w)
+{
+    return entry_look(w->parent_fd, w->name, w->check, w->arg, NULL) == 1;
+}
+
+static int begin(const struct wanted *w, part_lock *lock, struct entry *ret, struct err *e)
 {
     char       part[NAME_MAX + 1];
     autofd int fd = -1;
 
-    TRY(part_name(name, part, e));
+    TRY(part_name(w->name, part, e));
     while (fd < 0) {
-        if (entry_look(parent_fd, name, check, NULL) == 1)
+        if (is_there(w))
             return 1;
-        fd = lock_part(parent_fd, part, name);
+        fd = lock_part(w->parent_fd, part, w->name, lock);
+        if (fd < 0 && errno == EWOULDBLOCK)
+            return 2;
         if (fd < 0 && errno != 0)
             return err_sys(e, "make %s in the store", part);
     }
-    if (entry_look(parent_fd, name, check, NULL) == 1) { /* it came between our look and our lock */
-        unlinkat(parent_fd, part, AT_REMOVEDIR);
+    if (is_there(w)) { /* it came between our look and our lock */
+        unlinkat(w->parent_fd, part, AT_REMOVEDIR);
         return 1;
     }
-    remove_content(fd);
-    ret->parent_fd = parent_fd;
+    tree_remove(fd);
+    ret->parent_fd = w->parent_fd;
     ret->dir_fd = take_fd(&fd);
-    snprintf(ret->name, sizeof ret->name, "%s", name);
+    snprintf(ret->name, sizeof ret->name, "%s", w->name);
     return 0;
+}
+
+int entry_begin(int parent_fd, const char *name, entry_check *check, const void *arg,
+                struct entry *ret, struct err *e)
+{
+    return begin(&(struct wanted){parent_fd, name, check, arg}, lock_wait, ret, e);
+}
+
+int entry_begin_now(int parent_fd, const char *name, entry_check *check, const void *arg,
+                    struct entry *ret, struct err *e)
+{
+    return begin(&(struct wanted){parent_fd, name, check, arg}, lock_now, ret, e);
 }
 
 static void remove_part(int parent_fd, const char *part, int dir_fd)
 {
-    remove_content(dir_fd);
+    tree_remove(dir_fd);
     unlinkat(parent_fd, part, AT_REMOVEDIR);
 }
 
-/* A damaged entry, which may be a file or a link; then there is no fd. */
-static void remove_damaged(int parent_fd, const char *name, int dir_fd)
+/* Out of the way under a name that nobody asks for: the directory's own number is in it. */
+static int set_aside(int parent_fd, const char *name, int dir_fd, char ret_old[NAME_MAX + 1])
 {
-    if (dir_fd >= 0)
-        remove_part(parent_fd, name, dir_fd);
-    else
-        unlinkat(parent_fd, name, 0);
+    struct stat st;
+
+    if (fstat(dir_fd, &st) < 0)
+        return -1;
+    if (snprintf(ret_old, NAME_MAX + 1, ".%.180s.%ju%s", name, (uintmax_t)st.st_ino, old_suffix) >
+        NAME_MAX)
+        return -1;
+    return renameat(parent_fd, name, parent_fd, ret_old);
 }
 
-/* What stands in the way is a damaged one: it takes our place, and goes. */
+/* A damaged or outdated entry, which may be a file or a link; then there is no fd. Who still holds
+ * it keeps it. */
+static void discard(int parent_fd, const char *name, int dir_fd)
+{
+    char old[NAME_MAX + 1];
+
+    if (dir_fd < 0)
+        unlinkat(parent_fd, name, 0);
+    else if (set_aside(parent_fd, name, dir_fd, old) == 0 &&
+             lock_take(dir_fd, LOCK_EX | LOCK_NB) == 0)
+        remove_part(parent_fd, old, dir_fd);
+}
+
+/* What stands in the way does not pass the check: it takes our place, and goes. */
 static int exchange(int parent_fd, const char *part, const char *name)
 {
     autofd int old = open_dir(parent_fd, name);
 
     if (renameat2(parent_fd, part, parent_fd, name, RENAME_EXCHANGE) == 0) {
-        remove_damaged(parent_fd, part, old);
+        discard(parent_fd, part, old);
         return 0;
     }
     if (errno != EINVAL)
         return -1;
-    remove_damaged(parent_fd, name, old); /* a file system that cannot exchange */
+    discard(parent_fd, name, old); /* a file system that cannot exchange */
     return renameat(parent_fd, part, parent_fd, name);
 }
 
@@ -193,11 +230,50 @@ void entry_sweep(int parent_fd)
     struct dirent *d;
 
     while (dir && (d = readdir(dir))) {
-        autofd int part = is_part(d->d_name) ? open_dir(parent_fd, d->d_name) : -1;
+        autofd int part = is_leftover(d->d_name) ? open_dir(parent_fd, d->d_name) : -1;
         if (part >= 0 && lock_take(part, LOCK_EX | LOCK_NB) == 0 &&
             lock_is_still(parent_fd, d->d_name, part))
             remove_part(parent_fd, d->d_name, part);
     }
     if (dir)
         closedir(dir);
+}
+
+/* A lock that cannot be had (a file system without) is no obstacle: who removes needs one, too. */
+int entry_hold(int parent_fd, const char *name, struct err *e)
+{
+    for (;;) {
+        autofd int fd = open_dir(parent_fd, name);
+        if (fd < 0 && errno != ENOENT)
+            return err_sys(e, "%.80s in the store", name);
+        if (fd < 0)
+            return err_set(e, ERR_NOT_FOUND, "%.80s is not in the store", name);
+        lock_take(fd, LOCK_SH); /* a remover has its own only while it renames */
+        if (!lock_is_still(parent_fd, name, fd))
+            continue;
+        futimens(fd, NULL); /* a store that we may only read keeps no such times */
+        return take_fd(&fd);
+    }
+}
+
+int64_t entry_used_ms(int dir_fd)
+{
+    struct stat st;
+
+    if (fstat(dir_fd, &st) < 0)
+        return 0;
+    return (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+}
+
+int entry_remove(int parent_fd, const char *name)
+{
+    autofd int fd = open_dir(parent_fd, name);
+    char       old[NAME_MAX + 1];
+
+    if (fd < 0 || lock_take(fd, LOCK_EX | LOCK_NB) < 0 || !lock_is_still(parent_fd, name, fd) ||
+        set_aside(parent_fd, name, fd, old) < 0)
+        return 0;
+    lock_take(fd, LOCK_UN); /* who waits to hold it must not wait for the removal */
+    remove_part(parent_fd, old, fd);
+    return 1;
 }

@@ -1,7 +1,6 @@
 // npm's configuration: our reading of it against npm's own, and what it does, against a real registry (verdaccio).
 import assert from 'node:assert/strict';
-import { execFile, execFileSync, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -9,10 +8,10 @@ import { createServer as createTlsServer } from 'node:https';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { makeStore, program, sha512, tgz } from './registry.mjs';
+import { makeStore, program, tgz } from './registry.mjs';
+import { makeCertificate, makeToken, publish, startVerdaccio } from './verdaccio.mjs';
 
 const limit = { timeout: 60_000 };
-const root = path.resolve(import.meta.dirname, '../..');
 const jerboa = path.join(path.dirname(program), 'jerboa');
 const npmPath = path.resolve(path.dirname(process.execPath), '../lib/node_modules/npm');
 
@@ -273,75 +272,18 @@ test('credentials that are asked for, and configured by a variable that is not s
 const tarball = tgz({ name: 'package/package.json', content: '{"name":"x","version":"1.0.0"}' });
 let verdaccio; // {plain, tls, token, dir}
 
-/** A free port, for a program that cannot tell which one it took. */
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
-async function startVerdaccio(dir, name, https) {
-  const port = await freePort();
-  const modules = execFileSync(path.join(root, 'tools/npm-ci'), [path.relative(root, path.dirname(program)), 'tests/integration'],
-    { cwd: root, encoding: 'utf8' }).trim();
-  const config = path.join(dir, `${name}.yaml`);
-  await writeFile(config, `
-storage: ${dir}/storage
-auth: { htpasswd: { file: ${dir}/htpasswd, max_users: 10 } }
-packages:
-  '@secret/*': { access: $authenticated, publish: $authenticated }
-  '**': { access: $all, publish: $authenticated }
-log: { type: file, path: ${dir}/${name}.log, format: json, level: warn }
-${https ? `https: { key: ${dir}/key.pem, cert: ${dir}/cert.pem }` : ''}
-`);
-  const child = spawn(process.execPath, [path.resolve(root, modules, 'node_modules/verdaccio/bin/verdaccio'),
-    '--config', config, '--listen', `${https ? 'https' : 'http'}://127.0.0.1:${port}`],
-  { cwd: dir, stdio: ['ignore', 'ignore', 'pipe'], env: { PATH: process.env.PATH, HOME: dir } });
-  let complaints = '';
-  child.stderr.on('data', (piece) => { complaints += piece; });
-  for (let i = 0; i < 400; i++) {
-    if (child.exitCode !== null) throw new Error(`verdaccio: ${complaints}`);
-    const up = await new Promise((resolve) => {
-      const socket = connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true); }).on('error', () => resolve(false));
-    });
-    if (up) return { child, host: `127.0.0.1:${port}` };
-    await new Promise((resolve) => { setTimeout(resolve, 100); });
-  }
-  child.kill('SIGKILL');
-  throw new Error(`verdaccio does not listen: ${complaints}`);
-}
-
 before(async () => {
   const cleanUp = [];
   const dir = await makeStore({ after: (f) => cleanUp.push(f) });
-  execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2',
-    '-subj', '/CN=jerboa test', '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', `${dir}/key.pem`, '-out', `${dir}/cert.pem`], { stdio: 'ignore' });
-  const plain = await startVerdaccio(dir, 'plain', false);
-  const url = `http://${plain.host}`;
-  const user = await fetch(`${url}/-/user/org.couchdb.user:jo`, { method: 'PUT', headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ name: 'jo', password: `p-${randomBytes(8).toString('hex')}` }) });
-  const { token } = await user.json();
-  assert.ok(token, `verdaccio gave no token: ${user.status}`);
-  for (const name of ['@secret/thing', 'open-thing']) {
-    const file = `${name.split('/').at(-1)}-1.0.0.tgz`;
-    const manifest = { name, version: '1.0.0', dist: { integrity: sha512(tarball), tarball: `${url}/${name}/-/${file}` } };
-    const published = await fetch(`${url}/${name.replace('/', '%2f')}`, { method: 'PUT',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
-      body: JSON.stringify({ _id: name, name, 'dist-tags': { latest: '1.0.0' }, versions: { '1.0.0': manifest },
-        _attachments: { [file]: { content_type: 'application/octet-stream', data: tarball.toString('base64'), length: tarball.length } } }) });
-    assert.equal(published.status, 201, await published.text());
-  }
-  verdaccio = { dir, token, cleanUp, plain, tls: await startVerdaccio(dir, 'tls', true) };
+  makeCertificate(dir, 'IP:127.0.0.1');
+  const plain = await startVerdaccio(dir, 'plain');
+  const token = await makeToken(plain.url);
+  for (const name of ['@secret/thing', 'open-thing']) await publish(plain.url, token, name, tarball);
+  verdaccio = { dir, token, cleanUp, plain, tls: await startVerdaccio(dir, 'tls', { https: true }) };
 }, { timeout: 120_000 });
 
 after(async () => {
-  for (const server of [verdaccio?.plain, verdaccio?.tls].filter(Boolean)) {
-    server.child.kill('SIGKILL');
-    await once(server.child, 'exit');
-  }
+  for (const server of [verdaccio?.plain, verdaccio?.tls]) await server?.stop();
   for (const f of verdaccio?.cleanUp ?? []) await f();
 });
 

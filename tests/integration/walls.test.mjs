@@ -140,7 +140,7 @@ test('no service of the host is reached', limit, async (t) => {
 test('the host\'s names and numbers do not show', limit, async () => {
   const seen = await probe([], { hostname: `sh('uname -n')`, environ: 'Object.keys(process.env).sort().join()', cgroup: `fs.readFileSync('/proc/self/cgroup', 'utf8')`, mounts: `fs.readFileSync('/proc/self/mountinfo', 'utf8')`, uids: `fs.readFileSync('/proc/self/uid_map', 'utf8').trim().split(/\\s+/)[0]` }, { env: { SECRET: 'of the host' } });
   assert.equal(seen.hostname, 'sandbox');
-  assert.equal(seen.environ, 'HOME,JERBOA_TEST_MARK,LANG,NODE_EXTRA_CA_CERTS,PATH,USER,npm_config_registry');
+  assert.equal(seen.environ, 'HOME,JERBOA_TEST_MARK,LANG,NODE_EXTRA_CA_CERTS,PATH,SSL_CERT_FILE,USER,npm_config_registry');
   assert.equal(seen.uids, '0');
   // init's group is the root of what it sees, and its own stands beside that; no name of the host's is in it
   for (const line of seen.cgroup.trim().split('\n')) assert.match(line, /^\d+:[^:]*:\/(\.\.\/box\/run-\d+)?$/);

@@ -49,7 +49,7 @@ void inside_redirect(void)
 {
     struct err e = {0};
 
-    if (redirect_to_init(&e) < 0) {
+    if (redirect_to_init(NULL, 0, &e) < 0) {
         fprintf(stderr, "%s\n", e.msg);
         _exit(1);
     }

@@ -42,8 +42,9 @@ static void fill(struct entry *entry)
 }
 
 /* "bad" in it makes an entry a damaged one. */
-static int is_sound(int dir_fd, struct err *e)
+static int is_sound(int dir_fd, const void *arg, struct err *e)
 {
+    (void)arg;
     if (faccessat(dir_fd, "bad", F_OK, 0) == 0)
         return err_set(e, ERR_INVALID, "bad");
     return 0;
@@ -54,12 +55,12 @@ static void test_commit(void **state)
     struct entry entry;
 
     (void)state;
-    assert_int_equal(entry_begin(parent_fd, "a", is_sound, &entry, NULL), 0);
+    assert_int_equal(entry_begin(parent_fd, "a", is_sound, NULL, &entry, NULL), 0);
     fill(&entry);
     assert_int_equal(faccessat(parent_fd, "a", F_OK, 0), -1);
     assert_int_equal(entry_commit(&entry, NULL), 0);
     assert_int_equal(faccessat(parent_fd, "a/bin/node", F_OK, 0), 0);
-    assert_int_equal(entry_begin(parent_fd, "a", is_sound, &entry, NULL), 1);
+    assert_int_equal(entry_begin(parent_fd, "a", is_sound, NULL, &entry, NULL), 1);
     assert_int_equal(count_names(), 1);
 }
 
@@ -69,19 +70,19 @@ static void test_damaged_is_replaced(void **state)
     struct err   e = {0};
 
     (void)state;
-    assert_int_equal(entry_look(parent_fd, "a", is_sound, &e), 0);
+    assert_int_equal(entry_look(parent_fd, "a", is_sound, NULL, &e), 0);
     assert_int_equal(mkdirat(parent_fd, "a", 0755), 0);
-    assert_int_equal(entry_look(parent_fd, "a", is_sound, &e), 1);
+    assert_int_equal(entry_look(parent_fd, "a", is_sound, NULL, &e), 1);
     assert_int_equal(mkdirat(parent_fd, "a/bad", 0755), 0);
-    assert_int_equal(entry_look(parent_fd, "a", is_sound, &e), -1);
+    assert_int_equal(entry_look(parent_fd, "a", is_sound, NULL, &e), -1);
     assert_string_equal(e.msg, "bad");
-    assert_int_equal(entry_begin(parent_fd, "a", is_sound, &entry, NULL), 0);
+    assert_int_equal(entry_begin(parent_fd, "a", is_sound, NULL, &entry, NULL), 0);
     fill(&entry);
     assert_int_equal(faccessat(parent_fd, "a/bad", F_OK, 0), 0); /* until the last moment */
     assert_int_equal(entry_commit(&entry, NULL), 0);
     assert_int_equal(faccessat(parent_fd, "a/bad", F_OK, 0), -1);
     assert_int_equal(faccessat(parent_fd, "a/bin/node", F_OK, 0), 0);
-    assert_int_equal(entry_begin(parent_fd, "a", is_sound, &entry, NULL), 1);
+    assert_int_equal(entry_begin(parent_fd, "a", is_sound, NULL, &entry, NULL), 1);
     assert_int_equal(count_names(), 1);
 }
 
@@ -96,9 +97,9 @@ static void test_no_directory_is_replaced(void **state)
             assert_int_equal(symlinkat("nowhere", parent_fd, "b"), 0);
         else
             assert_int_equal(file_write_text(parent_fd, "b", "x", NULL), 0);
-        assert_int_equal(entry_look(parent_fd, "b", is_sound, &e), -1);
+        assert_int_equal(entry_look(parent_fd, "b", is_sound, NULL, &e), -1);
         assert_string_equal(e.msg, "it is no directory");
-        assert_int_equal(entry_begin(parent_fd, "b", is_sound, &entry, NULL), 0);
+        assert_int_equal(entry_begin(parent_fd, "b", is_sound, NULL, &entry, NULL), 0);
         fill(&entry);
         assert_int_equal(entry_commit(&entry, NULL), 0);
         assert_int_equal(faccessat(parent_fd, "b/bin/node", F_OK, 0), 0);
@@ -115,7 +116,7 @@ static void test_abort(void **state)
     struct entry entry;
 
     (void)state;
-    assert_int_equal(entry_begin(parent_fd, "a", is_sound, &entry, NULL), 0);
+    assert_int_equal(entry_begin(parent_fd, "a", is_sound, NULL, &entry, NULL), 0);
     fill(&entry);
     entry_abort(&entry);
     assert_int_equal(count_names(), 0);
@@ -133,7 +134,7 @@ static pid_t hold(const char *name, int end_fd)
     pid = fork();
     if (pid == 0) {
         struct entry entry;
-        if (entry_begin(parent_fd, name, is_sound, &entry, NULL) != 0)
+        if (entry_begin(parent_fd, name, is_sound, NULL, &entry, NULL) != 0)
             _exit(1);
         mkdirat(entry.dir_fd, "bin", 0755);
         if (write(ready[1], "", 1) != 1 || read(end_fd, &byte, 1) != 1)
@@ -159,7 +160,7 @@ static void test_killed_writer(void **state)
         waitpid(pid, NULL, 0);
     }
     assert_int_equal(count_names(), 2);
-    assert_int_equal(entry_begin(parent_fd, "a", is_sound, &entry, NULL), 0);
+    assert_int_equal(entry_begin(parent_fd, "a", is_sound, NULL, &entry, NULL), 0);
     assert_int_equal(mkdirat(entry.dir_fd, "bin", 0755), 0); /* it was emptied */
     entry_sweep(parent_fd);                                  /* b goes, ours is held and stays */
     assert_int_equal(count_names(), 1);
@@ -180,7 +181,7 @@ static void test_second_waits(void **state)
     first = hold("a", end[0]);
     second = fork();
     if (second == 0)
-        _exit(entry_begin(parent_fd, "a", is_sound, &entry, NULL) == 1 ? 0 : 1);
+        _exit(entry_begin(parent_fd, "a", is_sound, NULL, &entry, NULL) == 1 ? 0 : 1);
     assert_int_equal(write(end[1], "", 1), 1);
     assert_int_equal(waitpid(first, &status, 0), first);
     assert_int_equal(status, 0);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -218,12 +219,72 @@ static void the_network_of_the_host(void **state)
     assert_int_equal(has_target(&plan, "/etc/resolv.conf"), access("/etc/resolv.conf", R_OK) == 0);
 }
 
+static const char bundle[] = "/etc/ssl/certs/ca-certificates.crt";
+
+/* Copied, not shown, as soon as there is a file that may hold more than certificates. */
+static void certificates_are_added(void **state)
+{
+    static const char *const files[] = {"/home/u/extra.pem", "/home/u/npm.pem", NULL};
+    autojson json_t         *document = NULL;
+    struct native_spec       spec = plain;
+
+    (void)state;
+    spec.certificates = files;
+    spec.certificates_text = "PEM";
+    setenv("SSL_CERT_FILE", init_path, 1);
+    struct plan plan = plan_of(&spec, &document);
+    unsetenv("SSL_CERT_FILE");
+    size_t at = find(&plan, PLAN_FILE, bundle);
+    assert_string_equal(plan.entries[at].text, "PEM\n");
+    const char *const sources[] = {init_path, files[0], files[1]};
+    for (size_t n = 0; n < 3; n++) {
+        assert_int_equal(plan.entries[++at].kind, PLAN_CERTIFICATES);
+        assert_string_equal(plan.entries[at].target, bundle);
+        assert_string_equal(plan.entries[at].source, sources[n]);
+    }
+    assert_string_equal(plan.entries[find(&plan, PLAN_LINK, "/etc/ssl/cert.pem")].text, bundle);
+    assert_string_equal(
+        plan.entries[find(&plan, PLAN_LINK, "/etc/pki/tls/certs/ca-bundle.crt")].text, bundle);
+}
+
+static void a_named_bundle_is_copied(void **state)
+{
+    autojson json_t *document = NULL;
+
+    (void)state;
+    setenv("SSL_CERT_FILE", init_path, 1);
+    struct plan plan = plan_of(&plain, &document);
+    unsetenv("SSL_CERT_FILE");
+    assert_string_equal(plan.entries[find(&plan, PLAN_CERTIFICATES, bundle)].source, init_path);
+    for (size_t i = 0; i < plan.n_entries; i++)
+        assert_false(plan.entries[i].kind == PLAN_BIND &&
+                     strcmp(plan.entries[i].target, bundle) == 0);
+}
+
+static void registries_of_the_host(void **state)
+{
+    static const struct native_place places[] = {{"127.0.0.1", 4873}, {"::1", 4873}};
+    autojson json_t                 *document = NULL;
+    struct native_spec               spec = plain;
+
+    (void)state;
+    assert_int_equal(NATIVE_PLACES_MAX, REDIRECT_PLACES_MAX);
+    spec.host_loopback = places;
+    spec.n_host_loopback = 2;
+    spec.npmrc = "@scope:registry=http://x.test/\n";
+    struct plan plan = plan_of(&spec, &document);
+    assert_int_equal(plan.n_host_loopback, 2);
+    assert_int_equal(plan.host_loopback[1].family, AF_INET6);
+    assert_int_equal(plan.host_loopback[1].port, 4873);
+    assert_string_equal(plan.entries[find(&plan, PLAN_FILE, "/etc/npmrc")].text, spec.npmrc);
+}
+
 static void environments_name_the_runtime(void **state)
 {
     bool has_path = false;
 
     (void)state;
-    for (const char *const *env = native_environment(); *env; env++) {
+    for (const char *const *env = native_environment(&plain); *env; env++) {
         assert_non_null(strchr(*env, '='));
         has_path |= str_starts(*env, "PATH=/opt/node/bin:");
     }
@@ -254,6 +315,9 @@ int main(void)
         cmocka_unit_test(binds_are_readonly_unless_asked),
         cmocka_unit_test(without_directories_of_the_user),
         cmocka_unit_test(the_network_of_the_host),
+        cmocka_unit_test(certificates_are_added),
+        cmocka_unit_test(a_named_bundle_is_copied),
+        cmocka_unit_test(registries_of_the_host),
         cmocka_unit_test(environments_name_the_runtime),
         cmocka_unit_test(a_missing_init_is_named),
     };

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "jail/plan.h"
 
@@ -39,10 +40,12 @@ static const struct {
     const char    *name, *needs;
     enum plan_kind kind;
 } kinds[] = {
-    {"bind", "s", PLAN_BIND}, {"device", "s", PLAN_DEVICE},    {"tmpfs", "b", PLAN_TMPFS},
-    {"proc", "", PLAN_PROC},  {"dir", "", PLAN_DIR},           {"file", "t", PLAN_FILE},
-    {"link", "t", PLAN_LINK}, {"inner", "s", PLAN_INNER},      {"detach", "", PLAN_DETACH},
-    {"mask", "", PLAN_MASK},  {"readonly", "", PLAN_READONLY},
+    {"bind", "s", PLAN_BIND},        {"device", "s", PLAN_DEVICE},
+    {"tmpfs", "b", PLAN_TMPFS},      {"proc", "", PLAN_PROC},
+    {"dir", "", PLAN_DIR},           {"file", "t", PLAN_FILE},
+    {"link", "t", PLAN_LINK},        {"inner", "s", PLAN_INNER},
+    {"detach", "", PLAN_DETACH},     {"mask", "", PLAN_MASK},
+    {"readonly", "", PLAN_READONLY}, {"certificates", "s", PLAN_CERTIFICATES},
 };
 
 static const char *const sets[] = {"", "s", "t", "b", "st", "sb", "tb", "stb"};
@@ -124,6 +127,14 @@ static void members_are_bounded(void **state)
         {"\"fds\":16", "\"fds\":15", "plan.fds must be from 16 to 1048576"},
         {"\"init\":\"/i\"", "\"init\":\"i\"", "plan.init must be from 2 to 4095 bytes"},
         {"\"fds\":16", "\"fds\":16,\"fun\":1", "plan has no member 'fun'"},
+        {"\"fds\":16", "\"fds\":16,\"hostLoopback\":[{\"address\":\"10.0.0.1\",\"port\":80}]",
+         "plan.hostLoopback[0].address is not on the loopback"},
+        {"\"fds\":16", "\"fds\":16,\"hostLoopback\":[{\"address\":\"::2\",\"port\":80}]",
+         "plan.hostLoopback[0].address is not on the loopback"},
+        {"\"fds\":16", "\"fds\":16,\"hostLoopback\":[{\"address\":\"127.1\",\"port\":80}]",
+         "plan.hostLoopback[0].address is not on the loopback"},
+        {"\"fds\":16", "\"fds\":16,\"hostLoopback\":[{\"address\":\"::1\",\"port\":0}]",
+         "plan.hostLoopback[0].port must be from 1 to 65535"},
         {"\"fds\":16", "\"fds\":16,\"egress\":true,\"hostNetwork\":true",
          "plan.egress and plan.hostNetwork exclude each other"},
     };
@@ -142,6 +153,26 @@ static void members_are_bounded(void **state)
         assert_int_equal(decode(changed, &plan, &e), -1);
         assert_string_equal(e.msg, cases[i].sentence);
     }
+}
+
+static void places_of_the_host(void **state)
+{
+    char        text[1024];
+    struct plan plan;
+    struct err  e = {0};
+
+    (void)state;
+    snprintf(text, sizeof text,
+             "{\"hostLoopback\":[{\"address\":\"127.0.0.2\",\"port\":4873},"
+             "{\"address\":\"::1\",\"port\":65535}],%s{\"kind\":\"proc\",\"target\":\"/proc\"}]}",
+             head + 1);
+    assert_int_equal(decode(text, &plan, &e), 0);
+    assert_int_equal(plan.n_host_loopback, 2);
+    assert_int_equal(plan.host_loopback[0].family, AF_INET);
+    assert_memory_equal(plan.host_loopback[0].address, ((uint8_t[]){127, 0, 0, 2}), 4);
+    assert_int_equal(plan.host_loopback[0].port, 4873);
+    assert_int_equal(plan.host_loopback[1].family, AF_INET6);
+    assert_int_equal(plan.host_loopback[1].port, 65535);
 }
 
 static void entries_are_counted(void **state)
@@ -167,9 +198,8 @@ static void entries_are_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kinds_have_what_they_need),
-        cmocka_unit_test(bad_entries_are_named),
-        cmocka_unit_test(members_are_bounded),
+        cmocka_unit_test(kinds_have_what_they_need), cmocka_unit_test(bad_entries_are_named),
+        cmocka_unit_test(members_are_bounded),       cmocka_unit_test(places_of_the_host),
         cmocka_unit_test(entries_are_counted),
     };
 

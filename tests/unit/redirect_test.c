@@ -139,6 +139,40 @@ static void loopback_stays_as_it_is(void **state)
     in_namespaces(loopback);
 }
 
+/* As many as there may be, to see that they have room. */
+static void places(void)
+{
+    struct redirect_place list[REDIRECT_PLACES_MAX] = {{AF_INET, {127, 0, 0, 1}, 4873},
+                                                       {AF_INET6, {[15] = 1}, 4874},
+                                                       {AF_INET, {127, 1, 2, 3}, 80}};
+    struct err            e = {0};
+    int                   fd, v4, v6;
+
+    for (size_t i = 3; i < REDIRECT_PLACES_MAX; i++)
+        list[i] = (struct redirect_place){AF_INET6, {[15] = 1}, (uint16_t)(9000 + i)};
+    CHECK(redirect_to_init(list, REDIRECT_PLACES_MAX, &e) == 0);
+    v4 = listener("127.0.0.1", PORT_CONNECTIONS);
+    v6 = listener("::1", PORT_CONNECTIONS);
+    CHECK(connecting("127.0.0.1", 4873, &fd) == 0);
+    check_original(accept(v4, NULL, NULL), "127.0.0.1", 4873);
+    CHECK(connecting("127.1.2.3", 80, &fd) == 0);
+    check_original(accept(v4, NULL, NULL), "127.1.2.3", 80);
+    CHECK(connecting("::1", 4874, &fd) == 0);
+    check_original(accept(v6, NULL, NULL), "::1", 4874);
+    CHECK(connecting("::1", 9000 + REDIRECT_PLACES_MAX - 1, &fd) == 0);
+    /* its neighbours stay the sandbox's own */
+    CHECK(connecting("127.0.0.1", 4874, &fd) == ECONNREFUSED);
+    CHECK(connecting("127.0.0.1", 80, &fd) == ECONNREFUSED);
+    CHECK(connecting("127.0.0.2", 4873, &fd) == ECONNREFUSED);
+    CHECK(connecting("::1", 4873, &fd) == ECONNREFUSED);
+}
+
+static void places_of_the_host_are_redirected(void **state)
+{
+    (void)state;
+    in_namespaces(places);
+}
+
 static void lookups(void)
 {
     static const char *const servers[] = {"9.9.9.9", "127.0.0.1", "127.0.0.53", "2620:fe::fe",
@@ -197,7 +231,7 @@ static void twice(void)
     struct err e = {0};
 
     inside_redirect();
-    CHECK(redirect_to_init(&e) < 0 && strstr(e.msg, "route every address to lo"));
+    CHECK(redirect_to_init(NULL, 0, &e) < 0 && strstr(e.msg, "route every address to lo"));
 }
 
 static void a_second_time_is_an_error(void **state)
@@ -245,7 +279,7 @@ static void no_netfilter(void)
     struct err e = {0};
 
     refuse_sockets(2, NETLINK_NETFILTER, EPROTONOSUPPORT);
-    CHECK(redirect_to_init(&e) < 0 && strstr(e.msg, "load the modules nf_tables"));
+    CHECK(redirect_to_init(NULL, 0, &e) < 0 && strstr(e.msg, "load the modules nf_tables"));
 }
 
 static void a_kernel_without_nf_tables_is_told(void **state)
@@ -259,7 +293,7 @@ static void without_rights(void)
     struct err e = {0};
 
     CHECK(unshare(CLONE_NEWUSER) == 0); /* the network belongs to the outer namespace */
-    CHECK(redirect_to_init(&e) < 0 && e.sys == EPERM);
+    CHECK(redirect_to_init(NULL, 0, &e) < 0 && e.sys == EPERM);
 }
 
 static void it_needs_the_right_to_it(void **state)
@@ -273,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tcp_is_redirected),
         cmocka_unit_test(loopback_stays_as_it_is),
+        cmocka_unit_test(places_of_the_host_are_redirected),
         cmocka_unit_test(lookups_are_redirected),
         cmocka_unit_test(all_else_fails_at_once),
         cmocka_unit_test(a_second_time_is_an_error),

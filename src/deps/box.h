@@ -1,0 +1,31 @@
+/* box - one program in a sandbox of its own, from its start to its end. Blocks; for jerboa-layer.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "egress/policy.h"
+#include "engine/native.h"
+#include "sandbox/run.h"
+
+enum { BOX_OUTPUT_MAX = 64 << 10 };
+
+struct box_spec {
+    struct native_spec   sandbox; /* memory, disk and the rest; zeros are box's own */
+    const struct policy *policy;
+    struct run_spec      run;
+    int                  grown_fd;  /* a directory that it may fill, or -1 … */
+    int64_t              grown_max; /* … up to this, or it is killed */
+};
+
+struct box_result {
+    struct run_result run;
+    struct buf        output;  /* both streams as they came, the last BOX_OUTPUT_MAX bytes */
+    json_t           *refused; /* as egress_take_refused has it */
+    bool              outgrown;
+};
+
+/* Lines of output go to stderr, too, without what a terminal would obey. -1: there was no sandbox.
+ */
+int  box_run(const struct box_spec *spec, struct box_result *ret, struct err *e);
+void box_result_done(struct box_result *r);

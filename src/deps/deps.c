@@ -1,0 +1,98 @@
+#include "deps/deps.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "npm/semver.h"
+
+enum { NAME_BYTES = 214 }; /* npm's own limit */
+
+static const char alias[] = "npm:";
+
+/* Letters of either case: old packages have capitals. */
+static bool is_word(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (!isascii(text[i]) || (!isalnum((unsigned char)text[i]) && !strchr("-._~", text[i])))
+            return false;
+    return size > 0;
+}
+
+static bool is_part(const char *text, size_t size)
+{
+    return is_word(text, size) && text[0] != '.' && text[0] != '_';
+}
+
+static bool is_name(const char *name, size_t size)
+{
+    const char *slash = memchr(name, '/', size);
+
+    if (size == 0 || size > NAME_BYTES)
+        return false;
+    if (name[0] == '@')
+        return slash && is_word(name + 1, (size_t)(slash - name - 1)) &&
+               is_part(slash + 1, (size_t)(name + size - slash - 1));
+    return is_part(name, size) && !(size == 12 && memcmp(name, "node_modules", 12) == 0);
+}
+
+/* A range of semver, or a tag. */
+static bool is_range(const char *text)
+{
+    const struct semver any = {0};
+    size_t              size = strlen(text);
+
+    if (size > SEMVER_MAX)
+        return false;
+    return semver_range_test(text, &any) >= 0 || is_part(text, size);
+}
+
+static bool is_alias(const char *text)
+{
+    const char *name = text + strlen(alias), *at;
+
+    if (!str_starts(text, alias) || !*name)
+        return false;
+    at = strchr(name + 1, '@'); /* the first letter may be a scope's */
+    return at ? is_name(name, (size_t)(at - name)) && is_range(at + 1)
+              : is_name(name, strlen(name));
+}
+
+bool deps_is_of_registry(const char *range)
+{
+    if (str_starts(range, alias) && range[strlen(alias)])
+        range = strchr(range + strlen(alias) + 1, '@'); /* past a scope's */
+    /* No range and no tag has these: paths, addresses, owner/repository, protocols do. */
+    return !range || !strpbrk(range, ":/\\");
+}
+
+static int check_one(const struct layer_dep *d, struct err *e)
+{
+    if (!d->name || !is_name(d->name, strlen(d->name)))
+        return err_set(e, ERR_INVALID, "'%.60s' is no name of an npm package",
+                       d->name ? d->name : "");
+    if (d->range && (is_range(d->range) || is_alias(d->range)))
+        return 0;
+    if (d->range && !deps_is_of_registry(d->range))
+        return err_set(e, ERR_INVALID,
+                       "%.60s: '%.60s' is refused: a version is a semver range, a tag or "
+                       "npm:name@range, never a file, link, git repository, URL or workspace",
+                       d->name, d->range);
+    return err_set(e, ERR_INVALID,
+                   "%.60s: '%.60s' is no version: it must be a semver range, a tag or "
+                   "npm:name@range",
+                   d->name, d->range ? d->range : "");
+}
+
+int deps_check(const struct layer_dep *deps, size_t n, struct err *e)
+{
+    if (n > LAYER_DEPS_MAX)
+        return err_set(e, ERR_LIMIT, "more than %d dependencies", LAYER_DEPS_MAX);
+    for (size_t i = 0; i < n; i++) {
+        TRY(check_one(&deps[i], e));
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(deps[i].name, deps[k].name) == 0)
+                return err_set(e, ERR_INVALID, "%.60s is named twice", deps[i].name);
+    }
+    return 0;
+}

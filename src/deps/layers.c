@@ -1,0 +1,423 @@
+/* Theory of operation. A request either finds its layer in the store, a matter of a few system
+ * calls, or joins the making of its key. A making is one child; what it prints on stderr is told to
+ * all its requests, what it prints on stdout is the answer. It is over when the child was reaped
+ * and both pipes have ended: then each request looks for the layer and holds it by itself.
+ *
+ * Callbacks record; `making_step` and `request_step` decide. A making that nobody waits for any
+ * more is killed, and stays in the list until it is over. */
+#include "deps/layers.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/program.h"
+#include "base/str.h"
+#include "deps/installer.h"
+#include "deps/sources.h"
+#include "loop/child.h"
+#include "loop/deadline.h"
+#include "loop/later.h"
+#include "loop/stream.h"
+
+enum {
+    ANSWER_MAX = 2 << 20, /* output, each byte escaped */
+    LINE_BYTES_MAX = 4096,
+    MAKING_MS = 30 * 60 * 1000, /* its own steps have limits; another process may be waited for */
+};
+
+struct making {
+    struct making  *next;
+    struct layers  *layers;
+    char            key[LAYER_KEY_SIZE];
+    struct child    child;
+    struct stream  *answer_stream, *lines_stream;
+    struct buf      answer;
+    struct deadline deadline;
+    struct later    later;
+    bool            exited, answer_ended, lines_ended, timed_out;
+    bool            abandoned; /* nobody joins it any more */
+};
+
+struct layer_request {
+    struct layer_request *next;
+    struct layers        *layers;
+    struct making        *making; /* NULL: its result is there, or it has an error */
+    struct layer_result   result;
+    int64_t               started_ms;
+    struct later          later;
+    void (*progress)(void *owner, const char *line);
+    void (*done)(void *owner, const struct layer_result *r);
+    void *owner;
+};
+
+struct layers {
+    struct layers_spec    spec;
+    char                  installer[16], identity[SOURCES_IDENTITY_SIZE];
+    struct making        *makings;
+    struct layer_request *requests;
+};
+
+/* ---- requests ---- */
+
+static void request_free(struct layer_request *r)
+{
+    struct layer_request **at = &r->layers->requests;
+
+    while (*at != r)
+        at = &(*at)->next;
+    *at = r->next;
+    later_done(&r->later);
+    free(r);
+}
+
+/* Its result is there. */
+static void request_step(void *owner)
+{
+    struct layer_request *r = owner;
+
+    r->result.ms = clock_ms() - r->started_ms;
+    r->done(r->owner, &r->result);
+    request_free(r);
+}
+
+static bool is_awaited(const struct making *m)
+{
+    for (const struct layer_request *r = m->layers->requests; r; r = r->next)
+        if (r->making == m)
+            return true;
+    return false;
+}
+
+void layer_request_cancel(struct layer_request *r)
+{
+    struct making *m = r->making;
+
+    if (r->result.hold.fd >= 0)
+        layer_release(&r->result.hold);
+    request_free(r);
+    if (m && !is_awaited(m)) {
+        m->abandoned = true;
+        child_kill(&m->child);
+    }
+}
+
+/* ---- a making: its end ---- */
+
+static void making_free(struct making *m)
+{
+    struct making **at = &m->layers->makings;
+
+    while (*at != m)
+        at = &(*at)->next;
+    *at = m->next;
+    child_done(&m->child);
+    stream_free(m->answer_stream);
+    stream_free(m->lines_stream);
+    buf_done(&m->answer);
+    deadline_done(&m->deadline);
+    later_done(&m->later);
+    free(m);
+}
+
+static void read_error(const struct making *m, const json_t *answer, struct err *e)
+{
+    const char *sentence = json_string_value(json_object_get(answer, "error"));
+    json_int_t  kind = json_integer_value(json_object_get(answer, "kind"));
+
+    if (m->timed_out)
+        err_set(e, ERR_TIMEOUT, "installing the dependencies took more than %d minutes",
+                MAKING_MS / 60000);
+    else if (!answer)
+        err_set(e, ERR_INTERNAL, "the installer's process ended without an answer");
+    else if (sentence)
+        err_set(e, kind > ERR_NONE && kind <= ERR_INTERNAL ? (enum err_kind)kind : ERR_INTERNAL,
+                "%s", sentence);
+}
+
+static void settle(struct layer_request *r, const struct err *failed, const json_t *answer)
+{
+    struct layer_result *result = &r->result;
+
+    result->err = *failed;
+    if (!failed->kind && layer_find(r->making->key, &result->hold, 0, &result->err) == 0)
+        err_set(&result->err, ERR_UNAVAILABLE,
+                "the layer was removed as soon as it was made: is the store full?");
+    result->was_there = json_is_true(json_object_get(answer, "wasThere"));
+    result->output = json_string_value(json_object_get(answer, "output"));
+    if (!result->output)
+        result->output = "";
+    r->making = NULL;
+    result->ms = clock_ms() - r->started_ms;
+    r->done(r->owner, result);
+    request_free(r);
+}
+
+/* The request that waits longest, as `done` may cancel others. */
+static struct layer_request *first_waiting(const struct making *m)
+{
+    struct layer_request *found = NULL;
+
+    for (struct layer_request *r = m->layers->requests; r; r = r->next)
+        if (r->making == m)
+            found = r;
+    return found;
+}
+
+static void making_step(void *owner)
+{
+    struct making        *m = owner;
+    struct err            failed = {0};
+    struct layer_request *r;
+    autojson json_t      *answer = NULL;
+    const char           *note;
+
+    if (!m->exited || !m->answer_ended || !m->lines_ended)
+        return;
+    m->abandoned = true; /* who comes now looks for itself */
+    answer = json_parse((const char *)m->answer.data, m->answer.size, NULL);
+    read_error(m, answer, &failed);
+    note = json_string_value(json_object_get(answer, "note"));
+    if (note && *note && m->layers->spec.note)
+        m->layers->spec.note(note);
+    while ((r = first_waiting(m)))
+        settle(r, &failed, answer);
+    making_free(m);
+}
+
+/* ---- a making: facts ---- */
+
+static void on_exited(void *owner, int status)
+{
+    struct making *m = owner;
+
+    (void)status; /* the answer tells */
+    m->exited = true;
+    later_ask(&m->later);
+}
+
+static void on_answer(void *owner, struct buf *in, bool ended)
+{
+    struct making *m = owner;
+
+    if (buf_add(&m->answer, in->data, in->size) < 0)
+        buf_drop(&m->answer, m->answer.size); /* what is too long is no answer */
+    buf_drop(in, in->size);
+    m->answer_ended = ended;
+    later_ask(&m->later);
+}
+
+static void tell_line(struct making *m, const char *line)
+{
+    struct layer_request *next;
+
+    for (struct layer_request *r = m->layers->requests; r; r = next) {
+        next = r->next;
+        if (r->making == m && r->progress)
+            r->progress(r->owner, line);
+    }
+}
+
+static void on_lines(void *owner, struct buf *in, bool ended)
+{
+    struct making *m = owner;
+
+    while (in->size > 0) {
+        char           line[LINE_BYTES_MAX + 1];
+        const uint8_t *end = memchr(in->data, '\n', in->size);
+        size_t         size = end ? (size_t)(end - in->data) : in->size;
+        if (!end && !ended && in->size < LINE_BYTES_MAX)
+            break;
+        snprintf(line, sizeof line, "%.*s", (int)size, (const char *)in->data);
+        buf_drop(in, size + (end ? 1 : 0));
+        if (*line)
+            tell_line(m, line);
+    }
+    m->lines_ended = ended;
+    later_ask(&m->later);
+}
+
+static void on_late(void *owner)
+{
+    struct making *m = owner;
+
+    m->timed_out = true;
+    child_kill(&m->child);
+}
+
+static const struct stream_ops answer_ops = {.input = on_answer};
+static const struct stream_ops lines_ops = {.input = on_lines};
+
+/* ---- a making: its beginning ---- */
+
+/* In memory: a pipe would have to be waited for. */
+static int request_fd(const json_t *request, struct err *e)
+{
+    autofree char *text = json_dumps(request, JSON_COMPACT);
+    autofd int     fd = memfd_create("jerboa-layer", MFD_CLOEXEC);
+
+    if (!text)
+        return err_set(e, ERR_INVALID, "a dependency's name or range is not UTF-8");
+    if (fd < 0 || fd_write_all(fd, text, strlen(text)) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+        return err_sys(e, "memory for a request");
+    return take_fd(&fd);
+}
+
+static json_t *describe(const struct layers *l, const char *key, const struct layer_set *set,
+                        const char *runtime_dir)
+{
+    json_t *deps = json_object();
+
+    for (size_t i = 0; i < set->n; i++)
+        json_object_set_new(deps, set->deps[i].name, json_string(set->deps[i].range));
+    return json_pack("{s:o, s:s, s:s, s:s, s:s, s:s, s:I, s:b}", "dependencies", deps, "key", key,
+                     "installer", l->installer, "identity", l->identity, "nodeVersion",
+                     set->node_version, "runtimeDir", runtime_dir, "maxAgeMs",
+                     (json_int_t)l->spec.fresh_ms, "strict", l->spec.strict);
+}
+
+static int spawn(struct making *m, const json_t *request, struct err *e)
+{
+    autofree char     *program = program_find("jerboa-layer", e);
+    autofd int         in = program ? request_fd(request, e) : -1;
+    autofd int         out_read = -1, out_write = -1, err_read = -1, err_write = -1;
+    int                ends[2];
+    const char *const  argv[] = {"jerboa-layer", NULL};
+    struct event_base *base = m->layers->spec.base;
+
+    if (in < 0)
+        return -1;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(e, "pipe");
+    out_read = ends[0], out_write = ends[1];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(e, "pipe");
+    err_read = ends[0], err_write = ends[1];
+    struct child_fd fds[] = {{in, 0}, {out_write, 1}, {err_write, 2}, {-1, -1}};
+    TRY(child_start(&m->child, base, program, argv, (const char *const *)environ, fds, on_exited, m,
+                    e));
+    m->answer_stream = stream_new(base, take_fd(&out_read), -1, ANSWER_MAX, 0, &answer_ops, m);
+    m->lines_stream = stream_new(base, take_fd(&err_read), -1, LINE_BYTES_MAX, 0, &lines_ops, m);
+    return 0;
+}
+
+static struct making *making_start(struct layers *l, const char *key, const struct layer_set *set,
+                                   const char *runtime_dir, struct err *e)
+{
+    struct making   *m = calloc(1, sizeof *m);
+    autojson json_t *request = describe(l, key, set, runtime_dir);
+
+    if (!m)
+        abort();
+    m->layers = l;
+    m->next = l->makings;
+    l->makings = m;
+    str_copy(m->key, sizeof m->key, key);
+    buf_init(&m->answer, ANSWER_MAX);
+    later_init(&m->later, l->spec.base, making_step, m);
+    deadline_init(&m->deadline, l->spec.base, on_late, m);
+    if (spawn(m, request, e) < 0) {
+        making_free(m);
+        return NULL;
+    }
+    deadline_set(&m->deadline, MAKING_MS);
+    return m;
+}
+
+static struct making *making_of(struct layers *l, const char *key)
+{
+    for (struct making *m = l->makings; m; m = m->next)
+        if (!m->abandoned && strcmp(m->key, key) == 0)
+            return m;
+    return NULL;
+}
+
+/* ---- the whole ---- */
+
+static int look_or_make(struct layer_request *r, const struct layer_set *set,
+                        const char *runtime_dir, struct err *e)
+{
+    struct layers *l = r->layers;
+    char           key[LAYER_KEY_SIZE];
+    int            found;
+
+    if (set->n == 0)
+        return err_set(e, ERR_INVALID, "there is no dependency to install");
+    TRY(deps_check(set->deps, set->n, e));
+    TRY(layer_key(set, key, e));
+    found = layer_find(key, &r->result.hold, l->spec.fresh_ms, e);
+    if (found < 0)
+        return -1;
+    if (found == 1) {
+        r->result.was_there = true;
+        r->result.output = "the dependencies had been installed before";
+        return 0;
+    }
+    r->making = making_of(l, key);
+    if (!r->making)
+        r->making = making_start(l, key, set, runtime_dir, e);
+    return r->making ? 0 : -1;
+}
+
+struct layer_request *layers_ensure(struct layers *l, const struct layer_dep *deps, size_t n,
+                                    const char *node_version, const char *runtime_dir,
+                                    void (*progress)(void *owner, const char *line),
+                                    void (*done)(void *owner, const struct layer_result *r),
+                                    void *owner)
+{
+    struct layer_request *r = calloc(1, sizeof *r);
+    struct layer_set      set = {deps, n, node_version, l->identity};
+
+    if (!r)
+        abort();
+    *r = (struct layer_request){.next = l->requests,
+                                .layers = l,
+                                .result = {.hold.fd = -1, .output = ""},
+                                .started_ms = clock_ms(),
+                                .progress = progress,
+                                .done = done,
+                                .owner = owner};
+    l->requests = r;
+    later_init(&r->later, l->spec.base, request_step, r);
+    look_or_make(r, &set, runtime_dir, &r->result.err);
+    if (!r->making)
+        later_ask(&r->later);
+    return r;
+}
+
+struct layers *layers_new(const struct layers_spec *spec, struct err *e)
+{
+    const struct installer *installer = installer_find(spec->installer, e);
+    struct npm_config      *config = installer ? npm_config_load(NPM_CONFIG_USER, e) : NULL;
+    struct layers          *l;
+
+    if (!config)
+        return NULL;
+    l = calloc(1, sizeof *l);
+    if (!l)
+        abort();
+    l->spec = *spec;
+    str_copy(l->installer, sizeof l->installer, installer->name);
+    sources_identity(config, installer->name, l->identity);
+    npm_config_free(config);
+    return l;
+}
+
+void layers_free(struct layers *l)
+{
+    if (!l)
+        return;
+    while (l->requests)
+        layer_request_cancel(l->requests);
+    while (l->makings) {
+        child_end(&l->makings->child);
+        making_free(l->makings);
+    }
+    free(l);
+}

@@ -1,0 +1,46 @@
+/* layers - dependencies as layers, for whoever has a loop: found at once, or made by a child
+ * (jerboa-layer), one for all who need the same, also across processes. */
+#pragma once
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "deps/deps.h"
+#include "store/layer.h"
+
+struct layers;
+struct layer_request;
+
+struct layers_spec {
+    struct event_base *base;
+    const char        *installer; /* "bun", "npm" */
+    int64_t            fresh_ms;  /* ranges are resolved again after this long; 0: never */
+    bool               strict;    /* its sandboxes, too, refuse when a wall is missing */
+    /* A line for the log: what failed before something else worked. May be NULL. */
+    void (*note)(const char *sentence);
+};
+
+/* Reads npm's configuration. One a server. */
+struct layers *layers_new(const struct layers_spec *spec, struct err *e);
+void layers_free(struct layers *l); /* ends what runs; requests must have been cancelled */
+
+struct layer_result {
+    struct err        err;  /* then there is no layer: why, in one sentence */
+    struct layer_hold hold; /* the receiver's: layer_release when no sandbox uses it any more */
+    bool              was_there;
+    int64_t           ms;
+    const char       *output; /* what installers and scripts said, by its end; borrowed */
+};
+
+/* done is called once, from the loop, and the request is gone then; progress before that, a line
+ * each time (may be NULL). What is passed need not outlive the call. runtime_dir: where scripts of
+ * packages find Node and its headers. */
+struct layer_request *layers_ensure(struct layers *l, const struct layer_dep *deps, size_t n,
+                                    const char *node_version, const char *runtime_dir,
+                                    void (*progress)(void *owner, const char *line),
+                                    void (*done)(void *owner, const struct layer_result *r),
+                                    void *owner);
+/* done is not called any more; the last one's cancel ends the installer. */
+void layer_request_cancel(struct layer_request *r);

@@ -1,0 +1,83 @@
+/* jerboa-layer - makes one dependency layer: a program of its own, because installers take seconds
+ * and `jerboa serve` has one thread. deps/layers.c starts it.
+ *
+ * stdin: what is wanted (struct make_request) as JSON. stderr: progress, one line each. stdout: one
+ * JSON object, {"wasThere", "note", "output"}, or {"kind", "error", "note", "output"}; exit 0
+ * and 1. It may be killed at any point: sandboxes end with it, and the next one takes the entry
+ * over. */
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/fields.h"
+#include "deps/make.h"
+
+enum { REQUEST_MAX = 1 << 18 };
+
+#define AT(member) offsetof(struct make_request, member)
+static const struct field fields[] = {
+    {"dependencies", FIELD_OBJECT, AT(dependencies), true},
+    {"key", FIELD_STRING, AT(key), true, 64, 64},
+    {"installer", FIELD_STRING, AT(installer), true, 1, 40},
+    {"identity", FIELD_STRING, AT(identity), true, 1, 80},
+    {"nodeVersion", FIELD_STRING, AT(node_version), true, 1, 64},
+    {"runtimeDir", FIELD_BYTES, AT(runtime_dir), true, 1, PATH_MAX},
+    {"maxAgeMs", FIELD_INT, AT(max_age_ms), false, 0, INT64_MAX},
+    {"strict", FIELD_BOOL, AT(strict), false},
+    {0},
+};
+#undef AT
+
+static json_t *read_request(struct make_request *ret, struct err *e)
+{
+    autofree char   *text = NULL;
+    autojson json_t *request = NULL;
+    size_t           size = 0;
+
+    if (fd_read_text(0, REQUEST_MAX, &text, &size, e) < 0)
+        return NULL;
+    request = json_parse(text, size, e);
+    if (!request || fields_decode(fields, request, "request", ret, e) < 0)
+        return NULL;
+    return json_incref(request);
+}
+
+static json_t *answer_of(const struct make_result *r, const struct err *e)
+{
+    json_t *answer = json_pack("{s:b, s:o, s:o}", "wasThere", r->was_there, "note",
+                               json_text(r->note, strlen(r->note)), "output",
+                               json_text((const char *)r->output.data, r->output.size));
+
+    if (answer && e->kind) {
+        json_object_set_new(answer, "kind", json_integer(e->kind));
+        json_object_set_new(answer, "error", json_text(e->msg, strlen(e->msg)));
+    }
+    if (!answer)
+        abort();
+    return answer;
+}
+
+int main(void)
+{
+    struct make_request request = {0};
+    struct make_result  result = {0};
+    struct err          e = {0};
+    autojson json_t    *document = NULL, *answer = NULL;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would use it; the next one takes over */
+    umask(022);                       /* sandboxes read the store as another user */
+    signal(SIGPIPE, SIG_IGN);
+    document = read_request(&request, &e);
+    if (document && make_layer(&request, &result, &e) == 0)
+        e = (struct err){0}; /* of an installer that failed before another did it */
+    answer = answer_of(&result, &e);
+    if (json_dumpf(answer, stdout, JSON_COMPACT) < 0 || fflush(stdout) != 0)
+        return 1;
+    make_result_done(&result);
+    return e.kind ? 1 : 0;
+}

@@ -1,0 +1,23 @@
+/* make - fills a layer: an installer in a sandbox, then the scripts of its packages in another one.
+ * Blocks; for jerboa-layer. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/json.h"
+
+/* As deps/layers.c sends it. Strings are borrowed from the document. */
+struct make_request {
+    const json_t *dependencies; /* {NAME: RANGE}, checked */
+    const char   *key, *installer, *identity, *node_version, *runtime_dir;
+    int64_t       max_age_ms;
+    bool          strict;
+};
+
+struct make_result {
+    struct buf output;            /* what installers and scripts said */
+    char       note[ERR_MSG_MAX]; /* one sentence for the log, or "" */
+    bool       was_there;         /* made by another process meanwhile */
+};
+
+int  make_layer(const struct make_request *r, struct make_result *ret, struct err *e);
+void make_result_done(struct make_result *r);

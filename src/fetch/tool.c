@@ -1,0 +1,78 @@
+#include "fetch/tool.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "fetch/download.h"
+#include "fetch/manifest.h"
+#include "npm/registry.h"
+#include "npm/unpack.h"
+#include "store/store.h"
+#include "store/tool.h"
+
+static int unpack(const struct tool *t, struct entry *entry, int tgz_fd, struct err *e)
+{
+    const char *const front[] = {t->program, NULL};
+
+    TRY(unpack_tgz(tgz_fd, entry->dir_fd, &unpack_limits, e));
+    if (fchmodat(entry->dir_fd, t->program, 0755, 0) < 0)
+        return err_set(e, ERR_INVALID, "npm package %s holds no %s", t->package, t->program);
+    return manifest_seal(entry->dir_fd, front, e);
+}
+
+static int fill(struct registry *r, const struct tool *t, struct entry *entry, struct err *e)
+{
+    struct release  release;
+    struct download tarball;
+
+    if (registry_resolve(r, t->package, &(struct release_want){.range = t->range}, &release, e) <
+            0 ||
+        download_get(r, t->name, &release, &tarball, e) < 0) {
+        entry_abort(entry);
+        return -1;
+    }
+    if (unpack(t, entry, tarball.fd, e) < 0) {
+        download_drop(&tarball);
+        entry_abort(entry);
+        return -1;
+    }
+    download_drop(&tarball);
+    return entry_commit(entry, e);
+}
+
+static int ensure(struct registry *r, const struct tool *t, struct err *e)
+{
+    autofd int   tools = store_ensure("tools", e);
+    struct entry entry;
+    int          there;
+
+    if (tools < 0)
+        return -1;
+    entry_sweep(tools);
+    there = entry_begin(tools, t->entry, tool_check, NULL, &entry, e);
+    if (there != 0)
+        return there < 0 ? -1 : 0;
+    return fill(r, t, &entry, e);
+}
+
+int tool_fetch(const char *name, char ret_dir[PATH_MAX], struct err *e)
+{
+    const struct tool *t = tool_find(name, e);
+    struct npm_config *config = t ? npm_config_load(NPM_CONFIG_USER, e) : NULL;
+    struct registry   *r;
+    char               path[STORE_PATH_MAX];
+    int                done;
+
+    if (!config)
+        return -1;
+    r = registry_new(config);
+    done = ensure(r, t, e);
+    registry_free(r);
+    npm_config_free(config);
+    if (done < 0)
+        return store_explain(e);
+    TRY(store_path("tools", path, e));
+    snprintf(ret_dir, PATH_MAX, "%s/%s", path, t->entry);
+    return 0;
+}

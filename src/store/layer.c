@@ -1,0 +1,201 @@
+#include "store/layer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/sha256.h"
+#include "base/str.h"
+#include "npm/semver.h"
+#include "store/runtime.h"
+#include "store/store.h"
+#include "store/tree.h"
+
+static const char layers[] = "layers";
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct layer_dep *)a)->name, ((const struct layer_dep *)b)->name);
+}
+
+static int sort_deps(const struct layer_set *set, struct layer_dep ret[LAYER_DEPS_MAX],
+                     struct err *e)
+{
+    if (set->n > LAYER_DEPS_MAX)
+        return err_set(e, ERR_INVALID, "more than %d dependencies", LAYER_DEPS_MAX);
+    for (size_t i = 0; i < set->n; i++)
+        ret[i] = set->deps[i];
+    qsort(ret, set->n, sizeof *ret, by_name);
+    for (size_t i = 1; i < set->n; i++)
+        if (by_name(&ret[i - 1], &ret[i]) == 0)
+            return err_set(e, ERR_INVALID, "dependency %.80s is named twice", ret[i].name);
+    return 0;
+}
+
+/* With its NUL: no two lists of words give the same bytes. */
+static void hash_word(struct sha256 *h, const char *word)
+{
+    sha256_add(h, word, strlen(word) + 1);
+}
+
+int layer_key(const struct layer_set *set, char ret[LAYER_KEY_SIZE], struct err *e)
+{
+    struct layer_dep deps[LAYER_DEPS_MAX];
+    struct semver    node;
+    struct sha256    h;
+    char             abi[24];
+
+    if (semver_parse(set->node_version, &node) < 0)
+        return err_set(e, ERR_INVALID, "%.40s is no version of Node", set->node_version);
+    TRY(sort_deps(set, deps, e));
+    snprintf(abi, sizeof abi, "node-%ju", (uintmax_t)node.n[0]);
+    sha256_init(&h);
+    hash_word(&h, "jerboa-layer-1");
+    hash_word(&h, "linux-" RUNTIME_ARCH "-glibc"); /* what the runtimes of the registry are */
+    hash_word(&h, abi);
+    hash_word(&h, set->installer);
+    for (size_t i = 0; i < set->n; i++) {
+        hash_word(&h, deps[i].name);
+        hash_word(&h, deps[i].range);
+    }
+    sha256_hex(&h, ret);
+    return 0;
+}
+
+static bool is_within(const struct timespec *then, int64_t max_age_ms)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)(now.tv_sec - then->tv_sec) * 1000 + (now.tv_nsec - then->tv_nsec) / 1000000 <=
+           max_age_ms;
+}
+
+/* An entry_check; `arg` is the greatest age. */
+static int is_good(int dir_fd, const void *arg, struct err *e)
+{
+    const int64_t *max_age_ms = arg;
+    struct stat    st;
+
+    if (fstatat(dir_fd, "node_modules", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+        return err_set(e, ERR_INVALID, "it has no node_modules");
+    if (fstatat(dir_fd, LAYER_META, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+        return err_set(e, ERR_INVALID, "it has no " LAYER_META);
+    if (*max_age_ms > 0 && !is_within(&st.st_mtim, *max_age_ms))
+        return err_set(e, ERR_INVALID, "it is too old");
+    return 0;
+}
+
+int layer_find(const char *key, struct layer_hold *ret, int64_t max_age_ms, struct err *e)
+{
+    char       path[STORE_PATH_MAX];
+    struct err missing = {0};
+    autofd int parent = -1, fd = -1;
+
+    TRY(store_path(layers, path, e));
+    parent = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent < 0)
+        return errno == ENOENT ? 0 : err_sys(e, "%s", path);
+    fd = entry_hold(parent, key, &missing);
+    if (fd < 0 && missing.kind != ERR_NOT_FOUND) {
+        if (e)
+            *e = missing;
+        return -1;
+    }
+    if (fd < 0 || is_good(fd, &max_age_ms, NULL) < 0)
+        return 0;
+    ret->fd = take_fd(&fd);
+    snprintf(ret->dir, sizeof ret->dir, "%s/%.200s", path, key);
+    return 1;
+}
+
+void layer_release(struct layer_hold *h)
+{
+    fd_close(&h->fd);
+}
+
+int layer_begin(const char *key, int64_t max_age_ms, struct entry *ret, struct err *e)
+{
+    autofd int parent = store_ensure(layers, e);
+    int        begun;
+
+    if (parent < 0)
+        return store_explain(e);
+    begun = entry_begin_now(parent, key, is_good, &max_age_ms, ret, e);
+    if (begun < 0)
+        return store_explain(e);
+    if (begun == 0)
+        take_fd(&parent);
+    return begun;
+}
+
+static json_t *describe(const struct layer_set *set, int64_t bytes)
+{
+    json_t *deps = json_object();
+
+    for (size_t i = 0; i < set->n; i++)
+        json_object_set_new(deps, set->deps[i].name, json_string(set->deps[i].range));
+    return json_pack("{sI so ss ss sI}", "made", (json_int_t)time(NULL), "dependencies", deps,
+                     "node", set->node_version, "installer", set->installer, "bytes",
+                     (json_int_t)bytes);
+}
+
+/* What stands there under that name is not ours. */
+static int write_meta(int dir_fd, const char *text, struct err *e)
+{
+    autofd int fd = -1;
+
+    unlinkat(dir_fd, LAYER_META, 0);
+    fd = openat(dir_fd, LAYER_META, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0 || fd_write_all(fd, text, strlen(text)) < 0)
+        return err_sys(e, "write " LAYER_META);
+    return 0;
+}
+
+static int finish(int dir_fd, const struct layer_set *set, struct err *e)
+{
+    const int64_t    any_age = 0;
+    int64_t          bytes;
+    autojson json_t *meta = NULL;
+    autofree char   *text = NULL;
+
+    TRY(tree_size(dir_fd, &bytes, e));
+    meta = describe(set, bytes);
+    text = meta ? json_dumps(meta, JSON_INDENT(1)) : NULL;
+    if (!text)
+        return err_set(e, ERR_INVALID, "a dependency's name or range is not UTF-8");
+    TRY(write_meta(dir_fd, text, e));
+    return is_good(dir_fd, &any_age, e);
+}
+
+int layer_commit(struct entry *entry, const struct layer_set *set, struct err *e)
+{
+    int done;
+
+    if (finish(entry->dir_fd, set, e) < 0) {
+        err_wrap(e, "a new layer");
+        layer_abort(entry);
+        return store_explain(e);
+    }
+    done = entry_commit(entry, e);
+    fd_close(&entry->parent_fd);
+    return done < 0 ? store_explain(e) : 0;
+}
+
+void layer_abort(struct entry *entry)
+{
+    entry_abort(entry);
+    fd_close(&entry->parent_fd);
+}
+
+void layer_refresh(const struct layer_hold *h)
+{
+    utimensat(h->fd, LAYER_META, NULL, AT_SYMLINK_NOFOLLOW);
+}
