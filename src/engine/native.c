@@ -23,7 +23,7 @@ const char native_node[] = RUNTIME "/bin/node";
 
 enum {
     BYTES_PER_INODE = 4096,
-    INIT_MEMORY = 112 << 20, /* beside the files it writes: windows of its connections */
+    INIT_MEMORY = 152 << 20, /* beside the files it writes: windows of its connections */
     PIPE_SIZE = 1 << 20,
 };
 

@@ -214,6 +214,9 @@ static void on_pipe_drained(void *owner)
 
     if (s->egress)
         egress_go_on(s->egress);
+    for (const struct channel *c = s->channels; c; c = c->next)
+        if (c->ops->room)
+            c->ops->room(c->owner);
 }
 
 static const struct link_ops pipe_ops = {on_pipe_frame, on_pipe_end, on_pipe_drained};
@@ -258,6 +261,11 @@ void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel
         link_send(s->control, type, channel, 0, NULL, 0);
 }
 
+bool sandbox_has_room(const struct sandbox *s)
+{
+    return s->pipe && link_has_room(s->pipe);
+}
+
 struct event_base *sandbox_base(const struct sandbox *s)
 {
     return s->base;
@@ -281,9 +289,7 @@ static void on_egress_violated(void *owner, const char *sentence)
 
 static bool on_egress_has_room(void *owner)
 {
-    const struct sandbox *s = owner;
-
-    return s->pipe && link_has_room(s->pipe);
+    return sandbox_has_room(owner);
 }
 
 static const struct egress_ops egress_ops = {on_egress_send, on_egress_has_room,

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <event2/event.h>
+#include <stdbool.h>
 
 #include "base/err.h"
 #include "base/json.h"
@@ -39,6 +40,7 @@ struct channel_ops {
     void (*frame)(void               *owner,
                   const struct frame *f);           /* from init, and group-ended from the jail */
     void (*lost)(void *owner, const struct err *e); /* the sandbox ended first; called once */
+    void (*room)(void *owner); /* there is room again for DATA; opens and closes nothing; or NULL */
 };
 
 /* Numbers are never used twice. Closing inside one of the ops is fine. */
@@ -49,5 +51,6 @@ void sandbox_send(struct sandbox *s, enum frame_type type, uint32_t channel, uin
                   const void *payload, size_t size); /* to init */
 void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel);
 
+bool               sandbox_has_room(const struct sandbox *s); /* see pipe/link.h */
 struct event_base *sandbox_base(const struct sandbox *s);
 struct egress     *sandbox_egress(struct sandbox *s); /* NULL: it has none, or it is ending */
