@@ -15,15 +15,15 @@
 enum { PLAN_ENTRIES_MAX = 128 };
 
 enum plan_kind {
-    PLAN_BIND,     /* a directory or file of the host, read-only unless writable */
-    PLAN_DEVICE,   /* a device node of the host */
-    PLAN_TMPFS,    /* empty, with a size and a number of inodes */
-    PLAN_PROC,     /* of the new pid namespace */
-    PLAN_DIR,      /* a directory of mode `mode` */
-    PLAN_FILE,     /* a small file with `text` */
-    PLAN_LINK,     /* a symbolic link to `text` */
-    PLAN_INNER,    /* `source` of the new root once more, at `target` */
-    PLAN_DETACH,   /* takes the mount at `target` away; what was bound from it stays */
+    PLAN_BIND,   /* a directory or file of the host, read-only unless writable */
+    PLAN_DEVICE, /* a device node of the host */
+    PLAN_TMPFS,  /* empty, with a size and a number of inodes */
+    PLAN_PROC,   /* of the new pid namespace */
+    PLAN_DIR,    /* a directory of mode `mode` */
+    PLAN_FILE,   /* a small file with `text` */
+    PLAN_LINK,   /* a symbolic link to `text` */
+    PLAN_INNER,  /* `source` of the new root once more, at `target` */
+    PLAN_ASIDE,  /* covers the mount at `target`; what was bound from it stays. Layers lie there */
     PLAN_READONLY, /* what stands at `target` cannot be written */
     PLAN_MASK,     /* what stands at `target`, if anything, cannot be seen */
 };

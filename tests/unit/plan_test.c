@@ -41,7 +41,7 @@ static const struct {
 } kinds[] = {
     {"bind", "s", PLAN_BIND}, {"device", "s", PLAN_DEVICE},    {"tmpfs", "b", PLAN_TMPFS},
     {"proc", "", PLAN_PROC},  {"dir", "", PLAN_DIR},           {"file", "t", PLAN_FILE},
-    {"link", "t", PLAN_LINK}, {"inner", "s", PLAN_INNER},      {"detach", "", PLAN_DETACH},
+    {"link", "t", PLAN_LINK}, {"inner", "s", PLAN_INNER},      {"aside", "", PLAN_ASIDE},
     {"mask", "", PLAN_MASK},  {"readonly", "", PLAN_READONLY},
 };
 
