@@ -13,7 +13,7 @@
 
 #include "loop/deadline.h"
 #include "sandbox/sandbox.h"
-#include "store/tree.h"
+#include "base/tree.h"
 
 enum { LOOK_MS = 1000, LINE_BYTES = 400 };
 

@@ -34,7 +34,7 @@
 #include "store/layer.h"
 #include "store/store.h"
 #include "store/tool.h"
-#include "store/tree.h"
+#include "base/tree.h"
 
 #define MEMORY_BYTES (2LL << 30)
 #define LAYER_BYTES_MAX (4LL << 30)

@@ -61,6 +61,12 @@ struct message_scanned {
     bool cut; /* there is more, or something could not be looked at */
 };
 
+/* A layer of the store for a running sandbox. */
+struct message_attach {
+    const char *source; /* a directory of the host */
+    const char *target; /* in the sandbox: a name in a directory that the plan made */
+};
+
 /* How the main process of a run ended, as wait4 told. */
 struct message_exited {
     int32_t  code;   /* or -1 */
@@ -116,6 +122,9 @@ int message_next_row(struct frame *f, struct message_row *ret, struct err *e);
 
 int message_pack_scanned(struct buf *b, const struct message_scanned *m);
 int message_unpack_scanned(const struct frame *f, struct message_scanned *ret, struct err *e);
+
+int message_pack_attach(struct buf *b, const struct message_attach *m);
+int message_unpack_attach(const struct frame *f, struct message_attach *ret, struct err *e);
 
 int message_pack_exited(struct buf *b, const struct message_exited *m);
 int message_unpack_exited(const struct frame *f, struct message_exited *ret, struct err *e);
