@@ -16,8 +16,8 @@
       "on the server's machine 'jerboa doctor' tells what is missing and how to mend it")          \
     X(STOPPED, "The call was not run: %s", "call sandbox_initialize for a new sandbox")            \
     X(PORT, "The port could not be published: %s", "choose another port")                          \
-    X(NETWORK, "The network policy '%.40s' is wider than this server allows (%s)",                 \
-      "leave network out, or choose a narrower one")                                               \
+    X(NETWORK, "There is no network policy '%.40s' for a sandbox",                                 \
+      "leave network out, or give none, npm or internet")                                          \
     X(BAD_DEPENDENCY, "The dependencies are not valid: %s",                                        \
       "give each a package name and a semver range, dist-tag or npm:name@range")                   \
     X(INSTALL, "The dependencies could not be installed: %s",                                      \

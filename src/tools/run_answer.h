@@ -2,7 +2,7 @@
 #pragma once
 
 #include "mcp/call.h"
-#include "sandbox/job.h"
+#include "box/job.h"
 
 /* ---- one output ---- */
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "deps/deps.h"
-#include "sandbox/job.h"
+#include "box/job.h"
 #include "tools/errors.h"
 #include "tools/progress.h"
 #include "tools/run_answer.h"

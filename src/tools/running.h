@@ -3,7 +3,7 @@
 #pragma once
 
 #include "mcp/call.h"
-#include "sandbox/box.h"
+#include "box/box.h"
 
 struct running_arguments {
     const char   *code;

@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "sandbox/commands.h"
+#include "box/commands.h"
 #include "tools/errors.h"
 #include "tools/progress.h"
 #include "tools/run_answer.h"

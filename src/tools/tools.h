@@ -9,10 +9,12 @@
 
 #include "egress/policy.h"
 #include "mcp/server.h"
-#include "sandbox/box.h"
+#include "box/box.h"
 #include "deps/layers.h"
 #include "tools/outputs.h"
 #include "tools/shares.h"
+
+enum { TOOLS_POLICIES = 3 };
 
 struct tools {
     struct mcp_server   *mcp;
@@ -20,10 +22,9 @@ struct tools {
     struct layers       *layers;
     struct shares       *shares;  /* FILES_DIR, for each who has one */
     struct outputs      *outputs; /* of runs, whole */
-    const struct policy *policies[POLICY_HOST + 1]; /* by kind; NULL: wider than the operator's */
-    const char          *policy_name;               /* the operator's */
-    int64_t              timeout_ms;                /* of a run, unless it says otherwise */
-    int64_t              files_quota_bytes;         /* how much a run may add; 0: no limit */
+    struct policy       *policies[TOOLS_POLICIES]; /* that a sandbox may be given */
+    int64_t              timeout_ms;               /* of a run, unless it says otherwise */
+    int64_t              files_quota_bytes;        /* how much a run may add; 0: no limit */
     int64_t              memory_bytes, disk_bytes, pids; /* for texts */
 };
 
@@ -43,6 +44,8 @@ TOOLS(TOOLS_DECLARE)
 #undef TOOLS_DECLARE
 
 /* ---- what several of them need ---- */
+
+extern const char *const tools_policy_names[TOOLS_POLICIES + 1];
 
 struct tools *tools_of(const struct mcp_call *c);
 

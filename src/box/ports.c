@@ -1,4 +1,4 @@
-#include "sandbox/ports.h"
+#include "box/ports.h"
 
 #include <errno.h>
 

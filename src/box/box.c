@@ -2,7 +2,7 @@
  * sandbox starts, it is ready, it ends. Callbacks record what happened and ask for the step, and
  * only the step moves it on, calls the first in line, and frees it: when the sandbox is gone, which
  * means that nothing of it is left on the machine. */
-#include "sandbox/box.h"
+#include "box/box.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 #include "base/str.h"
 #include "loop/deadline.h"
 #include "loop/later.h"
-#include "sandbox/ports.h"
-#include "sandbox/runtimes.h"
+#include "box/ports.h"
+#include "box/runtimes.h"
 #include "store/image.h"
 
 enum box_state { BOX_FETCHING, BOX_STARTING, BOX_READY, BOX_ENDING };
@@ -108,8 +108,10 @@ static int start_sandbox(struct box *b, struct err *e)
 
     spec.runtime_dir = b->runtime.dir;
     spec.files_dir = b->files_dir;
-    spec.host_network = b->all->spec.host_network;
+    spec.host_network = b->all->spec.host_network && !b->policy;
     network.policy = b->policy;
+    if (b->all->spec.host_network) /* what decides nothing cannot be asked */
+        network.operator_policy = b->policy;
     plan = native_plan(&spec, e);
     if (!plan)
         return -1;

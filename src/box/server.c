@@ -1,7 +1,7 @@
 /* Theory of operation. Two objects: the server, which lives as long as its process and belongs to
  * its box (box_data has the list), and its start, which a caller waits for. The start goes through
  * its states when what it waits for has happened; when it is over it lets go of the server. */
-#include "sandbox/server.h"
+#include "box/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -312,4 +312,14 @@ void server_start_cancel(struct server_start *st)
     if (st->server)
         run_end(st->server->run, VERDICT_CANCELLED); /* its end ends the waiting */
     later_ask(&st->later);
+}
+
+const char *server_log(struct box *b, size_t i)
+{
+    const struct servers *all = box_data(b);
+    const struct server  *s = all ? all->first : NULL;
+
+    while (s && i-- > 0)
+        s = s->next;
+    return s ? s->log : NULL;
 }

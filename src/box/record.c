@@ -1,4 +1,4 @@
-#include "sandbox/record.h"
+#include "box/record.h"
 
 #include <stdlib.h>
 #include <string.h>

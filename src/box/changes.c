@@ -1,4 +1,4 @@
-#include "sandbox/changes.h"
+#include "box/changes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static void tree_fill(struct tree *t, const struct listing_row *rows, size_t n, 
         abort();
     t->cut = cut;
     for (size_t i = 0; i < n; i++)
-        if (rows[i].kind != SCAN_DIR && str_starts(rows[i].path, prefix))
+        if (rows[i].kind != ROW_DIR && str_starts(rows[i].path, prefix))
             t->rows[t->n++] = (struct seen){str_dup(rows[i].path + strlen(prefix)),
                                             (int64_t)rows[i].size, rows[i].mtime_ns};
     qsort(t->rows, t->n, sizeof *t->rows, compare);

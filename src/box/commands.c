@@ -1,4 +1,4 @@
-#include "sandbox/commands.h"
+#include "box/commands.h"
 
 #include <stdlib.h>
 

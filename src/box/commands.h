@@ -3,8 +3,8 @@
  * They wait for their turn, and then have one time limit together. */
 #pragma once
 
-#include "sandbox/box.h"
-#include "sandbox/record.h"
+#include "box/box.h"
+#include "box/record.h"
 
 struct commands;
 

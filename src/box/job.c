@@ -1,7 +1,7 @@
 /* Theory of operation. States in one direction; each starts one thing and waits for it. An error or
  * a cancellation skips what is left of the way to the run, but what was begun is waited for. When
  * the box is lost everything in it tells its end by itself; the job only stops asking it. */
-#include "sandbox/job.h"
+#include "box/job.h"
 
 #include <stdio.h>
 #include <stdlib.h>

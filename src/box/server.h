@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sandbox/box.h"
+#include "box/box.h"
 #include "sandbox/run.h"
 
 enum { SERVER_LOG_MAX = 64 };
@@ -40,3 +40,6 @@ struct server_start *server_start(struct box *b, const struct server_spec *spec,
                                   void *owner);
 /* Ends the server too; done still comes. Due also when the box is lost: it is not touched then. */
 void server_start_cancel(struct server_start *s);
+
+/* The log of its i-th server that lives, as in server_result; NULL: there are not so many. */
+const char *server_log(struct box *b, size_t i);

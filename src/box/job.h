@@ -6,10 +6,10 @@
 #pragma once
 
 #include "deps/layers.h"
-#include "sandbox/box.h"
-#include "sandbox/changes.h"
-#include "sandbox/record.h"
-#include "sandbox/server.h"
+#include "box/box.h"
+#include "box/changes.h"
+#include "box/record.h"
+#include "box/server.h"
 
 struct job;
 

@@ -1,4 +1,4 @@
-#include "sandbox/runtimes.h"
+#include "box/runtimes.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
