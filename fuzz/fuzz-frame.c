@@ -36,6 +36,7 @@ static void require_same(const struct frame *f, int packed, const struct buf *b)
     }
 
 ROUND_TRIP(write_file)
+ROUND_TRIP(attach)
 ROUND_TRIP(exited)
 ROUND_TRIP(connect)
 ROUND_TRIP(error)
@@ -74,6 +75,7 @@ static void unpack_all(const struct frame *f)
     round_trip_number(f);
     round_trip_spawn(f);
     round_trip_write_file(f);
+    round_trip_attach(f);
     round_trip_exited(f);
     round_trip_connect(f);
     round_trip_error(f);

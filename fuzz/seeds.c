@@ -33,6 +33,7 @@ static const struct seed {
     {"frame/walls", "0:walls"},
     {"frame/group-make-end", "1:group-make 1:group-end"},
     {"frame/plan", "plan"},
+    {"frame/attach", "1:attach 1:attached"},
     {"frame/started-done", "1:started 1:done"},
     {"frame/connect", "^1:connect ^1:out ^1:data ^1:end-out ^1:reset"},
     {"frame/lookup", "^2:lookup ^2:found"},
@@ -138,6 +139,11 @@ static int file(struct buf *b, const char *path)
     return message_pack_write_file(b, &(struct message_write_file){0644, path});
 }
 
+static int layer(struct buf *b, const char *path)
+{
+    return message_pack_attach(b, &(struct message_attach){path, "/workspace/node_modules"});
+}
+
 static int number(struct buf *b, const char *text)
 {
     return message_pack_u32(b, (uint32_t)atoi(text));
@@ -241,6 +247,8 @@ static const struct word {
     {"credit-64k", FRAME_CREDIT, STREAM_IN, number, "65536"},
     {"credit-out", FRAME_CREDIT, STREAM_OUT, number, "4096"},
     {"kill", FRAME_SIGNAL, 0, number, "9"},
+    {"attach", FRAME_ATTACH, 0, layer, "/store/layers/0/node_modules"},
+    {"attached", FRAME_ATTACHED, 0, NULL, NULL},
     {"started", FRAME_STARTED, 0, NULL, NULL},
     {"done", FRAME_DONE, 0, NULL, NULL},
     {"exited", FRAME_EXITED, 0, exited, "0"},

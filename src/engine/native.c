@@ -20,6 +20,7 @@
 #define INIT "/.jerboa/init"
 
 const char native_node[] = RUNTIME "/bin/node";
+const char native_modules[] = "/workspace/node_modules";
 
 enum {
     BYTES_PER_INODE = 4096,
@@ -53,7 +54,8 @@ static const struct row made_up_etc[] = {
 };
 
 /* Everything that code may write is one tmpfs, so that one cap holds and one look tells that it is
- * full. It is mounted aside, its parts are bound where they belong, and the mount itself goes. */
+ * full. It is mounted aside, its parts are bound where they belong, and the mount itself is
+ * covered: what code writes on top of a layer lies there, too (jail/attach.h). */
 static const struct row writable[] = {
     {"dir", DISK "/workspace", NULL, 0755},
     {"inner", "/workspace", DISK "/workspace"},
@@ -64,7 +66,7 @@ static const struct row writable[] = {
     {"inner", "/dev/shm", DISK "/shm"},
     {"dir", DISK "/root", NULL, 0700},
     {"inner", "/root", DISK "/root"},
-    {"detach", DISK, NULL},
+    {"aside", DISK, NULL},
     {"link", "/var/tmp", "/tmp"},
     {0},
 };

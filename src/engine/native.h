@@ -60,7 +60,8 @@ struct native_spec {
 /* The whole plan, or NULL and one sentence. */
 json_t *native_plan(const struct native_spec *spec, struct err *e);
 
-extern const char native_node[]; /* the program, inside */
+extern const char native_node[];    /* the program, inside */
+extern const char native_modules[]; /* where a layer belongs, inside */
 
 /* What is set for every program: PATH, HOME and friends, as a list ended by NULL. */
 const char *const *native_environment(const struct native_spec *spec);

@@ -1,5 +1,6 @@
 /* handover - descriptors of a cgroup on their way from the jail to who enters it. Number 0 is
- * init's own group; the others are those of runs and are received by init (see init/world.c). */
+ * init's own group; the others are those of runs and are received by init (see init/world.c). The
+ * other way goes one message, before init runs: the sandbox's disk (see attach.h). */
 #pragma once
 
 #include <stdint.h>

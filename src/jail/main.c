@@ -2,7 +2,8 @@
  *
  * Descriptors: 0 and 1 are the pipe between the server and init, which the jail only passes on (and
  * uses once, for an ERROR frame, when init could not be started); 3 is the control socket to the
- * server, in the same grammar: PLAN comes first, then GROUP_MAKE and GROUP_END for each run.
+ * server, in the same grammar: PLAN comes first, then GROUP_MAKE and GROUP_END for each run,
+ * and ATTACH for each layer.
  *
  * It lives as long as both its neighbours. The control socket ends: the server is gone or wants it
  * so; init ends: nothing is left to guard. In either case init is killed, the cgroups are removed,
@@ -21,6 +22,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "jail/attach.h"
 #include "jail/handover.h"
 #include "jail/report.h"
 #include "jail/steps.h"
@@ -74,6 +76,17 @@ static void end_group(struct jail *j, uint32_t group)
     report_group_ended(CONTROL_FD, group, &counters);
 }
 
+static void attach(struct jail *j, const struct frame *f)
+{
+    struct message_attach m;
+    struct err            e = {0};
+
+    if (message_unpack_attach(f, &m, &e) < 0 || attach_layer(j, &m, &e) < 0)
+        report_error(CONTROL_FD, f->channel, &e);
+    else
+        report_attached(CONTROL_FD, f->channel);
+}
+
 /* Until when the jail may sleep, in ms; -1: until somebody wakes it. */
 static int watch_runs(struct jail *j)
 {
@@ -90,6 +103,9 @@ static int handle_frame(struct jail *j, const struct frame *f, struct err *e)
         return 0;
     case FRAME_GROUP_END:
         end_group(j, f->channel);
+        return 0;
+    case FRAME_ATTACH:
+        attach(j, f);
         return 0;
     default:
         return err_set(e, ERR_INVALID, "%s frame for the jail", frame_type_name(f->type));

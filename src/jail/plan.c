@@ -80,7 +80,7 @@ static const struct {
     [PLAN_CERTIFICATES] = {"certificates", NEEDS_SOURCE},
     [PLAN_LINK] = {"link", NEEDS_TEXT},
     [PLAN_INNER] = {"inner", NEEDS_SOURCE},
-    [PLAN_DETACH] = {"detach", 0},
+    [PLAN_ASIDE] = {"aside", 0},
     [PLAN_READONLY] = {"readonly", 0},
     [PLAN_MASK] = {"mask", 0},
 };

@@ -34,6 +34,11 @@ void report_group_ended(int fd, uint32_t group, const struct message_group_ended
         send_frame(fd, FRAME_GROUP_ENDED, group, &payload);
 }
 
+void report_attached(int fd, uint32_t channel)
+{
+    send_frame(fd, FRAME_ATTACHED, channel, &(struct buf){0});
+}
+
 void report_walls(int fd, const json_t *walls)
 {
     autofree char     *text = json_dumps(walls, JSON_COMPACT);

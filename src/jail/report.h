@@ -10,4 +10,5 @@
 
 void report_error(int fd, uint32_t channel, const struct err *e);
 void report_walls(int fd, const json_t *walls);
+void report_attached(int fd, uint32_t channel);
 void report_group_ended(int fd, uint32_t group, const struct message_group_ended *m);

@@ -80,26 +80,40 @@ static int open_file(const char *path, struct err *e)
     return take_fd(&fd);
 }
 
-static int open_mount(const struct plan_entry *entry, const struct idrange *ids, struct err *e)
+static int clone_source(int path_fd, const struct plan_entry *entry, const struct idrange *ids,
+                        struct err *e)
 {
     uint64_t set = MOUNT_ATTR_NOSUID | (entry->writable ? 0 : MOUNT_ATTR_RDONLY);
     bool     mapped = entry->as_owner && ids->count > 1;
     /* One mount, one map. Where nothing is mapped, the kernel wants all or nothing: a mount of the
      * host must not show what another one covers. */
     unsigned   recursive = mapped ? 0 : AT_RECURSIVE;
-    autofd int path =
-        entry->as_owner ? open_plain(entry->source) : open(entry->source, O_PATH | O_CLOEXEC);
-    autofd int fd = -1;
+    autofd int fd =
+        open_tree(path_fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | recursive);
 
-    if (path < 0)
-        return err_sys(e, "open");
-    fd = open_tree(path, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | recursive);
     if (fd < 0)
         return err_sys(e, "open_tree");
     if (entry->kind != PLAN_DEVICE)
         set |= MOUNT_ATTR_NODEV;
     TRY(mapped ? map_owner(fd, entry, ids->uid, set, e) : set_attributes(fd, set, -1, e));
     return take_fd(&fd);
+}
+
+static int open_mount(const struct plan_entry *entry, const struct idrange *ids, struct err *e)
+{
+    autofd int path =
+        entry->as_owner ? open_plain(entry->source) : open(entry->source, O_PATH | O_CLOEXEC);
+
+    return path < 0 ? err_sys(e, "open") : clone_source(path, entry, ids, e);
+}
+
+int root_open_layer(const char *path, const struct idrange *ids, struct err *e)
+{
+    const struct plan_entry entry = {.kind = PLAN_BIND, .as_owner = true};
+    autofd int              dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int                     fd = dir < 0 ? err_sys(e, "open") : clone_source(dir, &entry, ids, e);
+
+    return fd < 0 ? err_wrap(e, "%.120s", path) : fd;
 }
 
 static bool has_source_outside(enum plan_kind kind)
@@ -178,14 +192,14 @@ static int attach(int mount_fd, const char *path)
     return move_mount(mount_fd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH);
 }
 
-static int lay_source(const struct plan_entry *entry)
+static int lay_source(struct plan_entry *entry)
 {
     const char *path = relative(entry->target);
 
     return make_mount_point(path, entry->source_fd) < 0 ? -1 : attach(entry->source_fd, path);
 }
 
-static int lay_tmpfs(const struct plan_entry *entry)
+static int lay_tmpfs(struct plan_entry *entry)
 {
     char options[96];
 
@@ -196,19 +210,19 @@ static int lay_tmpfs(const struct plan_entry *entry)
     return mount("tmpfs", relative(entry->target), "tmpfs", MS_NOSUID | MS_NODEV, options);
 }
 
-static int lay_proc(const struct plan_entry *entry)
+static int lay_proc(struct plan_entry *entry)
 {
     if (make_directory(relative(entry->target), 0755) < 0)
         return -1;
     return mount("proc", relative(entry->target), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 }
 
-static int lay_dir(const struct plan_entry *entry)
+static int lay_dir(struct plan_entry *entry)
 {
     return make_directory(relative(entry->target), (mode_t)entry->mode);
 }
 
-static int lay_file(const struct plan_entry *entry)
+static int lay_file(struct plan_entry *entry)
 {
     if (make_parents(relative(entry->target)) < 0)
         return -1;
@@ -226,7 +240,7 @@ static int copy_certificates(int fd, const char *text)
     return 0;
 }
 
-static int lay_certificates(const struct plan_entry *entry)
+static int lay_certificates(struct plan_entry *entry)
 {
     const char    *path = relative(entry->target);
     autofree char *text = NULL;
@@ -240,26 +254,21 @@ static int lay_certificates(const struct plan_entry *entry)
     return fd < 0 ? -1 : copy_certificates(fd, text);
 }
 
-static int lay_link(const struct plan_entry *entry)
+static int lay_link(struct plan_entry *entry)
 {
     if (make_parents(relative(entry->target)) < 0)
         return -1;
     return symlink(entry->text, relative(entry->target));
 }
 
-static int lay_inner(const struct plan_entry *entry)
+static int lay_inner(struct plan_entry *entry)
 {
     if (make_directory(relative(entry->target), 0755) < 0)
         return -1;
     return mount(relative(entry->source), relative(entry->target), NULL, MS_BIND, NULL);
 }
 
-static int lay_detach(const struct plan_entry *entry)
-{
-    return umount2(relative(entry->target), MNT_DETACH);
-}
-
-static int lay_readonly(const struct plan_entry *entry)
+static int lay_readonly(struct plan_entry *entry)
 {
     autofd int fd = open_tree(AT_FDCWD, relative(entry->target),
                               OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
@@ -271,7 +280,13 @@ static int lay_readonly(const struct plan_entry *entry)
     return attach(fd, relative(entry->target));
 }
 
-static int lay_mask(const struct plan_entry *entry)
+static int mount_mask(const char *path)
+{
+    return mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                 "size=0,nr_inodes=1,mode=0000");
+}
+
+static int lay_mask(struct plan_entry *entry)
 {
     struct stat st;
     const char *path = relative(entry->target);
@@ -279,24 +294,32 @@ static int lay_mask(const struct plan_entry *entry)
     if (stat(path, &st) < 0)
         return errno == ENOENT ? 0 : -1;
     if (S_ISDIR(st.st_mode))
-        return mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-                     "size=0,nr_inodes=1,mode=0000");
+        return mount_mask(path);
     return mount("dev/null", path, NULL, MS_BIND, NULL);
 }
 
-static int (*const lay[])(const struct plan_entry *entry) = {
-    [PLAN_BIND] = lay_source,   [PLAN_DEVICE] = lay_source,
-    [PLAN_TMPFS] = lay_tmpfs,   [PLAN_PROC] = lay_proc,
-    [PLAN_DIR] = lay_dir,       [PLAN_FILE] = lay_file,
-    [PLAN_LINK] = lay_link,     [PLAN_INNER] = lay_inner,
-    [PLAN_DETACH] = lay_detach, [PLAN_CERTIFICATES] = lay_certificates,
-    [PLAN_MASK] = lay_mask,     [PLAN_READONLY] = lay_readonly,
+/* The descriptor is the only way left to what is covered; step_hand_out gives it to the jail. */
+static int lay_aside(struct plan_entry *entry)
+{
+    const char *path = relative(entry->target);
+
+    entry->source_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return entry->source_fd < 0 ? -1 : mount_mask(path);
+}
+
+static int (*const lay[])(struct plan_entry *entry) = {
+    [PLAN_BIND] = lay_source,       [PLAN_DEVICE] = lay_source,
+    [PLAN_TMPFS] = lay_tmpfs,       [PLAN_PROC] = lay_proc,
+    [PLAN_DIR] = lay_dir,           [PLAN_FILE] = lay_file,
+    [PLAN_LINK] = lay_link,         [PLAN_INNER] = lay_inner,
+    [PLAN_ASIDE] = lay_aside,       [PLAN_MASK] = lay_mask,
+    [PLAN_READONLY] = lay_readonly, [PLAN_CERTIFICATES] = lay_certificates,
 };
 
 /* A place that exists on every Linux, to stand the new root on until it is entered. */
 static const char stand[] = "/tmp";
 
-int root_build(const struct plan *plan, struct err *e)
+int root_build(struct plan *plan, struct err *e)
 {
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_sys(e, "make mounts private");
@@ -307,7 +330,7 @@ int root_build(const struct plan *plan, struct err *e)
         return err_sys(e, "chdir %s", stand);
     umask(022);
     for (size_t i = 0; i < plan->n_entries; i++) {
-        const struct plan_entry *entry = &plan->entries[i];
+        struct plan_entry *entry = &plan->entries[i];
         if (lay[entry->kind](entry) < 0)
             return err_sys(e, "%s %s", plan_kind_name(entry->kind), entry->target);
     }

@@ -18,8 +18,11 @@
 int root_open_sources(struct plan *plan, const struct idrange *ids,
                       struct err *e); /* fills source_fd */
 
+/* A layer of the store, read-only, as a detached mount. Who owns it outside is root inside, so that
+ * code can change its own view of it; where the file system cannot do that, it can only read. */
+int root_open_layer(const char *path, const struct idrange *ids, struct err *e);
+
 void root_close_sources(struct plan *plan); /* the child has its own copies */
 
-int root_build(const struct plan *plan,
-               struct err        *e); /* the new root is the working directory then */
+int root_build(struct plan *plan, struct err *e); /* the new root is the working directory then */
 int root_enter(struct err *e);

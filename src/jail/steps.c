@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "jail/attach.h"
 #include "jail/handover.h"
 #include "jail/landlock.h"
 #include "jail/privilege.h"
@@ -222,6 +223,20 @@ static int step_build(struct jail *j, struct err *e)
     return root_build(&j->plan, e);
 }
 
+/* By the socket on which cgroups come the other way; also when there is none, so that the jail does
+ * not wait for it. */
+static int step_hand_out(struct jail *j, struct err *e)
+{
+    int disk = -1;
+
+    for (size_t i = 0; i < j->plan.n_entries; i++)
+        if (j->plan.entries[i].kind == PLAN_ASIDE)
+            disk = j->plan.entries[i].source_fd;
+    if (handover_send(j->init_group_fd, 0, &disk, disk < 0 ? 0 : 1) < 0)
+        return err_sys(e, "hand the disk out");
+    return 0;
+}
+
 static int step_pivot(struct jail *j, struct err *e)
 {
     (void)j;
@@ -340,6 +355,8 @@ static const struct step {
     {INSIDE, WALL_ROOT, "open own sources", step_own_sources,
      "an ordinary user's: he may only here"},
     {INSIDE, WALL_MOUNT, "build root", step_build, "the entries of the plan, in a fresh tmpfs"},
+    {INSIDE, WALL_NONE, "hand out the disk", step_hand_out,
+     "to the jail, for layers; code cannot name it"},
     {INSIDE, WALL_ROOT, "pivot", step_pivot, "after this no host path can be named"},
     {INSIDE, WALL_NONE, "enter cgroup", step_enter_cgroup,
      "limits stand before the first foreign instruction"},
@@ -402,12 +419,14 @@ void jail_init(struct jail *j, int control_fd)
                        .group_fd = -1,
                        .init_group_fd = -1,
                        .go_fds = {-1, -1},
+                       .disk_fd = -1,
                        .pid_fd = -1};
     j->watch.proc_fd = j->watch.disk_fd = -1;
 }
 
 void jail_done(struct jail *j)
 {
+    attach_end(j);
     if (j->pid > 0) {
         kill(j->pid, SIGKILL); /* ours until waited for, so the number is right */
         cgroup_remove_box(&j->cgroup);

@@ -29,8 +29,12 @@ struct jail {
     int                  init_group_fd; /* init's end: its descriptor 3 */
     int                  go_fds[2]; /* a byte: the child's ids are mapped; its end: the jail died,
                                        or seen from here: the new root stands */
-    int   pid_fd;                   /* init */
-    pid_t pid;
+    int      disk_fd;               /* what PLAN_ASIDE covers; -1: not asked for yet */
+    bool     asked_for_disk;        /* once is enough */
+    unsigned layers;                /* attached, ever */
+    pid_t    attach_pid; /* who attached the last one, and removes what was before; 0: none */
+    int      pid_fd;     /* init */
+    pid_t    pid;
 };
 
 void jail_init(struct jail *j, int control_fd);

@@ -65,6 +65,8 @@ enum frame_type {
     FRAME_GROUP_END,   /* kill what is in it, remove it */
     FRAME_GROUP_ENDED, /* jail to server: its counters */
     FRAME_WALLS,       /* jail to server: which walls stand, JSON; before anything runs */
+    FRAME_ATTACH,      /* server to jail: opens a channel: a layer to mount */
+    FRAME_ATTACHED,    /* jail to server: it is; the channel is closed */
 };
 
 struct frame {

@@ -214,6 +214,21 @@ int message_unpack_write_file(const struct frame *f, struct message_write_file *
     return finish(&r, f, e);
 }
 
+int message_pack_attach(struct buf *b, const struct message_attach *m)
+{
+    TRY(put_string(b, m->source));
+    return put_string(b, m->target);
+}
+
+int message_unpack_attach(const struct frame *f, struct message_attach *ret, struct err *e)
+{
+    struct reader r = read_frame(f);
+
+    ret->source = get_string(&r);
+    ret->target = get_string(&r);
+    return finish(&r, f, e);
+}
+
 int message_pack_exited(struct buf *b, const struct message_exited *m)
 {
     TRY(put_u32(b, (uint32_t)m->code));

@@ -27,6 +27,12 @@ struct message_write_file {
     const char *path;
 };
 
+/* A layer of the store for a running sandbox. */
+struct message_attach {
+    const char *source; /* a directory of the host */
+    const char *target; /* in the sandbox: a name in a directory that the plan made */
+};
+
 /* How the main process of a run ended, as wait4 told. */
 struct message_exited {
     int32_t  code;   /* or -1 */
@@ -62,6 +68,9 @@ void message_spawn_done(struct message_spawn *m);
 
 int message_pack_write_file(struct buf *b, const struct message_write_file *m);
 int message_unpack_write_file(const struct frame *f, struct message_write_file *ret, struct err *e);
+
+int message_pack_attach(struct buf *b, const struct message_attach *m);
+int message_unpack_attach(const struct frame *f, struct message_attach *ret, struct err *e);
 
 int message_pack_exited(struct buf *b, const struct message_exited *m);
 int message_unpack_exited(const struct frame *f, struct message_exited *ret, struct err *e);

@@ -195,7 +195,7 @@ static void on_control_frame(void *owner, const struct frame *f)
 {
     if (f->type == FRAME_WALLS)
         take_walls(owner, f);
-    if (f->type == FRAME_GROUP_ENDED || f->type == FRAME_ERROR)
+    if (f->type == FRAME_GROUP_ENDED || f->type == FRAME_ATTACHED || f->type == FRAME_ERROR)
         to_channel(owner, f);
 }
 
@@ -252,8 +252,14 @@ void sandbox_send(struct sandbox *s, enum frame_type type, uint32_t channel, uin
 
 void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel)
 {
+    sandbox_ask_jail(s, type, channel, NULL, 0);
+}
+
+void sandbox_ask_jail(struct sandbox *s, enum frame_type type, uint32_t channel,
+                      const void *payload, size_t size)
+{
     if (s->control)
-        link_send(s->control, type, channel, 0, NULL, 0);
+        link_send(s->control, type, channel, 0, payload, size);
 }
 
 struct event_base *sandbox_base(const struct sandbox *s)

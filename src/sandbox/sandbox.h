@@ -34,9 +34,8 @@ void            sandbox_stop(struct sandbox *s); /* idempotent; done still comes
 void sandbox_fail(struct sandbox *s, enum err_kind kind, const char *sentence);
 
 struct channel_ops {
-    void (*frame)(void               *owner,
-                  const struct frame *f);           /* from init, and group-ended from the jail */
-    void (*lost)(void *owner, const struct err *e); /* the sandbox ended first; called once */
+    void (*frame)(void *owner, const struct frame *f); /* from init, and what the jail answers */
+    void (*lost)(void *owner, const struct err *e);    /* the sandbox ended first; called once */
 };
 
 /* Numbers are never used twice. Closing inside one of the ops is fine. */
@@ -46,6 +45,8 @@ void     sandbox_close_channel(struct sandbox *s, uint32_t channel);
 void sandbox_send(struct sandbox *s, enum frame_type type, uint32_t channel, uint8_t stream,
                   const void *payload, size_t size); /* to init */
 void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel);
+void sandbox_ask_jail(struct sandbox *s, enum frame_type type, uint32_t channel,
+                      const void *payload, size_t size); /* the same, with words */
 
 struct event_base *sandbox_base(const struct sandbox *s);
 struct egress     *sandbox_egress(struct sandbox *s); /* NULL: it has none, or it is ending */

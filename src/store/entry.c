@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/tree.h"
 #include "store/lock.h"
-#include "store/tree.h"
 
 static const char part_suffix[] = ".part", old_suffix[] = ".old";
 

@@ -13,10 +13,10 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "base/tree.h"
 #include "npm/semver.h"
 #include "store/runtime.h"
 #include "store/store.h"
-#include "store/tree.h"
 
 static const char layers[] = "layers";
 

@@ -152,9 +152,9 @@ static void order_of_the_build(void **state)
         enum plan_kind kind;
         const char    *target;
     } order[] = {
-        {PLAN_BIND, "/usr"},        {PLAN_DEVICE, "/dev/null"},     {PLAN_TMPFS, "/.jerboa/disk"},
-        {PLAN_INNER, "/workspace"}, {PLAN_DETACH, "/.jerboa/disk"}, {PLAN_BIND, "/workspace/files"},
-        {PLAN_PROC, "/proc"},       {PLAN_MASK, "/proc/kcore"},     {PLAN_READONLY, "/proc/sys"},
+        {PLAN_BIND, "/usr"},        {PLAN_DEVICE, "/dev/null"},    {PLAN_TMPFS, "/.jerboa/disk"},
+        {PLAN_INNER, "/workspace"}, {PLAN_ASIDE, "/.jerboa/disk"}, {PLAN_BIND, "/workspace/files"},
+        {PLAN_PROC, "/proc"},       {PLAN_MASK, "/proc/kcore"},    {PLAN_READONLY, "/proc/sys"},
     };
     autojson json_t   *document = NULL;
     struct native_spec spec = plain;
@@ -170,7 +170,7 @@ static void order_of_the_build(void **state)
         if (plan.entries[i].kind == PLAN_DEVICE || plan.entries[i].kind == PLAN_BIND)
             assert_true(i < find(&plan, PLAN_PROC, "/proc"));
     assert_true(find(&plan, PLAN_BIND, "/workspace/dir") >
-                find(&plan, PLAN_DETACH, "/.jerboa/disk"));
+                find(&plan, PLAN_ASIDE, "/.jerboa/disk"));
 }
 
 static void binds_are_readonly_unless_asked(void **state)

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "store/tree.h"
+#include "base/tree.h"
 
 static char path[64];
 static int  top = -1;

@@ -1,7 +1,7 @@
-/* Whoever fills a layer may be hostile: its directories can be deeper than we may have descriptors,
+/* Whoever filled it may be hostile: its directories can be deeper than we may have descriptors,
  * and without a right to look into them. Removal moves what lies too deep up to the top, where the
  * next round finds it; sizes are only told of trees that are as deep as packages are. */
-#include "store/tree.h"
+#include "base/tree.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -64,7 +64,7 @@ static int add_size(int dir_fd, int depth, int64_t *bytes, struct err *e)
     int            done = 0;
 
     if (!dir)
-        return err_sys(e, "list a directory of the store");
+        return err_sys(e, "list a directory");
     while (done == 0 && (d = next(dir)))
         done = add_one(dir_fd, d->d_name, depth, bytes, e);
     closedir(dir);

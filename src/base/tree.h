@@ -1,4 +1,4 @@
-/* tree - a directory of the store with everything below it, as sandboxed code may have left it:
+/* tree - a directory with everything below it, as sandboxed code may have left it:
  * deep, unreadable, full of links. Nothing is followed. */
 #pragma once
 
