@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/options.h"
+#include "cli/install.h"
 #include "cli/network.h"
 #include "cli/script.h"
 #include "cli/session.h"
@@ -23,15 +24,17 @@ enum {
 };
 
 struct run_options {
-    const char        *code, *network, *files, *dir, *image, *engine;
-    int64_t            memory_bytes, cpus_milli, timeout_ms, disk_bytes, pids;
-    struct option_list env, allow;
+    const char        *code, *network, *files, *dir, *image, *engine, *installer;
+    int64_t            memory_bytes, cpus_milli, timeout_ms, disk_bytes, pids, fresh_ms;
+    struct option_list env, allow, deps;
     bool               strict, stats, json, explain;
 };
 
 static const struct run_options defaults = {
     .image = RUNTIME_DEFAULT,
     .engine = "native",
+    .installer = "bun",
+    .fresh_ms = 24 * 60 * 60 * 1000,
     .memory_bytes = NATIVE_MEMORY_BYTES,
     .cpus_milli = NATIVE_CPUS_MILLI,
     .timeout_ms = 30000,
@@ -60,6 +63,11 @@ static const struct option options[] = {
      .second_env = "FILES_DIR"},
     {"dir", 0, OPTION_STRING, AT(dir), "DIR",
      "DIR is /workspace/dir, read-only; a FILE below it runs there"},
+    {"dep", 0, OPTION_LIST, AT(deps), "NAME[@RANGE]",
+     "install this npm package first (RANGE: latest); may be repeated"},
+    {"installer", 0, OPTION_STRING, AT(installer), "NAME", "of --dep: bun or npm (bun)"},
+    {"fresh", 0, OPTION_DURATION, AT(fresh_ms), "TIME",
+     "resolve ranges of --dep again after this long (24h; 0: never)"},
     {"env", 0, OPTION_LIST, AT(env), "K=V", "set a variable; may be repeated"},
     {"image", 0, OPTION_STRING, AT(image), "IMAGE",
      "node:lts-slim, node:22, 24.1.0, current … (node:lts-slim)"},
@@ -148,7 +156,8 @@ static struct native_spec spec_of(const struct run_options *o, const struct netw
     return spec;
 }
 
-static json_t *make_plan(const struct run_options *o, struct native_spec spec, struct err *e)
+static json_t *make_plan(const struct run_options *o, struct native_spec spec,
+                         struct runtime *ret_runtime, struct err *e)
 {
     autofree char *files = NULL, *dir = NULL;
     struct runtime runtime = {0};
@@ -164,6 +173,7 @@ static json_t *make_plan(const struct run_options *o, struct native_spec spec, s
     spec.runtime_dir = runtime.dir;
     spec.files_dir = files;
     spec.dir = dir;
+    *ret_runtime = runtime;
     return native_plan(&spec, e);
 }
 
@@ -268,7 +278,8 @@ static int load_script(const struct run_options *o, int argc, char **argv, struc
 
 static int explain(struct run_options *o, const struct network *network, struct err *e)
 {
-    autojson json_t *plan = make_plan(o, spec_of(o, network), e);
+    struct runtime   runtime;
+    autojson json_t *plan = make_plan(o, spec_of(o, network), &runtime, e);
 
     if (!plan)
         return -1;
@@ -278,16 +289,25 @@ static int explain(struct run_options *o, const struct network *network, struct 
     return native_print_steps(e);
 }
 
-static int run_script(struct run_options *o, const struct network *network,
-                      const struct script *script, int argc, char **argv, struct err *e)
+static void tell_result(const struct run_options *o, const struct session_result *r)
+{
+    tell_verdict(o, &r->run);
+    network_tell(r->refused, o->stats ? r->connections : NULL);
+    if (o->stats)
+        print_stats(&r->run);
+    if (o->json)
+        print_json(r);
+}
+
+static int run_with(const struct run_options *o, const struct network *network, const json_t *plan,
+                    const struct install *install, const struct script *script, int argc,
+                    char **argv, struct err *e)
 {
     struct native_spec    sandbox = spec_of(o, network);
-    autojson json_t      *plan = make_plan(o, sandbox, e);
     autofree const char **args = calloc((size_t)argc + 3, sizeof *args);
     const char           *env[ENV_MAX];
-    struct run_file       file = {script->path, (const uint8_t *)script->code, script->size};
-    struct run_spec       spec = {.files = &file,
-                                  .n_files = script->code ? 1 : 0,
+    struct run_file       files[2];
+    struct run_spec       spec = {.files = files,
                                   .argv = args,
                                   .env = env,
                                   .cwd = "/workspace",
@@ -295,24 +315,41 @@ static int run_script(struct run_options *o, const struct network *network,
                                   .timeout_ms = o->timeout_ms};
     struct session_result result;
 
-    if (!plan)
-        return -1;
     if (!args)
         abort();
+    if (install->package_json)
+        files[spec.n_files++] =
+            (struct run_file){"/workspace/package.json", (const uint8_t *)install->package_json,
+                              strlen(install->package_json)};
+    if (script->code)
+        files[spec.n_files++] =
+            (struct run_file){script->path, (const uint8_t *)script->code, script->size};
     args[0] = native_node;
     args[1] = script->path;
     for (int i = 0; i < argc; i++)
         args[i + 2] = argv[i];
     compose_env(o, native_environment(&sandbox), network->npm.environment, env);
-    TRY(session_run(plan, network->is_host ? NULL : network->policy, &spec, &result, e));
-    tell_verdict(o, &result.run);
-    network_tell(result.refused, o->stats ? result.connections : NULL);
-    if (o->stats)
-        print_stats(&result.run);
-    if (o->json)
-        print_json(&result);
+    TRY(session_run(plan, network->is_host ? NULL : network->policy,
+                    *install->hold.dir ? install->hold.dir : NULL, &spec, &result, e));
+    tell_result(o, &result);
     session_result_done(&result);
     return result.status;
+}
+
+static int run_script(struct run_options *o, const struct network *network,
+                      const struct script *script, int argc, char **argv, struct err *e)
+{
+    struct runtime      runtime;
+    autojson json_t    *plan = make_plan(o, spec_of(o, network), &runtime, e);
+    struct install_spec wanted = {&o->deps, o->installer, o->fresh_ms, o->strict, &runtime};
+    struct install      install;
+    int                 status;
+
+    if (!plan || install_deps(&wanted, &install, e) < 0)
+        return -1;
+    status = run_with(o, network, plan, &install, script, argc, argv, e);
+    install_done(&install);
+    return status;
 }
 
 static int run_or_explain(struct run_options *o, const struct network *network, int argc,

@@ -14,6 +14,7 @@
 #include "loop/deadline.h"
 #include "loop/later.h"
 #include "loop/stream.h"
+#include "sandbox/attach.h"
 #include "sandbox/sandbox.h"
 
 enum { STDIN_BUFFER = 1 << 16, OUT_QUEUE = 2 * WINDOW_FROM_INIT, LINGER_MS = 2000, LOOK_MS = 5 };
@@ -22,21 +23,22 @@ static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP};
 enum { SIGNALS = sizeof forwarded / sizeof forwarded[0] };
 
 struct session {
-    struct event_base *base;
-    struct sandbox    *sandbox;
-    struct run        *run;
-    struct run_result  result;
-    struct resolver   *resolver;
-    json_t            *refused, *connections;
-    struct deadline    linger; /* until what the script sent has left */
-    int                lingered_ms;
-    json_t            *walls; /* as the sandbox told them */
-    struct stream     *in, *out[STREAM_COUNT];
-    struct later       later;
-    struct event      *signals[SIGNALS];
-    bool               run_done, sandbox_done;
-    int                stdout_sys; /* why nobody takes its output, or 0 */
-    int                signal_seen;
+    struct event_base     *base;
+    struct sandbox        *sandbox;
+    struct run            *run;
+    const struct run_spec *spec;
+    struct run_result      result;
+    struct resolver       *resolver;
+    json_t                *refused, *connections;
+    struct deadline        linger; /* until what the script sent has left */
+    int                    lingered_ms;
+    json_t                *walls; /* as the sandbox told them */
+    struct stream         *in, *out[STREAM_COUNT];
+    struct later           later;
+    struct event          *signals[SIGNALS];
+    bool                   run_done, sandbox_done;
+    int                    stdout_sys; /* why nobody takes its output, or 0 */
+    int                    signal_seen;
 };
 
 /* One line for all of them: why, and what to do. */
@@ -192,6 +194,24 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
     s->signal_seen = (int)number;
 }
 
+static const struct run_ops run_ops;
+
+/* The layer is there, before the script: or nothing runs. */
+static void on_attached(void *owner, const struct err *e)
+{
+    struct session *s = owner;
+
+    if (!e->kind) {
+        s->run = run_start(s->sandbox, s->spec, &run_ops, s);
+        if (s->signal_seen) /* while there was no script to handle it */
+            run_cancel(s->run);
+        return;
+    }
+    on_run_done(s, &(struct run_result){.verdict = VERDICT_SANDBOX_LOST,
+                                        .err = *e,
+                                        .facts = {.lost = true, .code = -1}});
+}
+
 static void step(void *owner)
 {
     struct session *s = owner;
@@ -260,10 +280,10 @@ void session_result_done(struct session_result *r)
     json_decref(r->connections);
 }
 
-int session_run(const json_t *plan, const struct policy *policy, const struct run_spec *spec,
-                struct session_result *ret, struct err *e)
+int session_run(const json_t *plan, const struct policy *policy, const char *layer_dir,
+                const struct run_spec *spec, struct session_result *ret, struct err *e)
 {
-    struct session     s = {.base = event_base_new()};
+    struct session     s = {.base = event_base_new(), .spec = spec};
     struct egress_spec network = {.operator_policy = policy};
 
     if (!s.base)
@@ -278,7 +298,10 @@ int session_run(const json_t *plan, const struct policy *policy, const struct ru
     }
     watch_signals(&s);
     open_streams(&s, spec->has_stdin);
-    s.run = run_start(s.sandbox, spec, &run_ops, &s);
+    if (layer_dir)
+        sandbox_attach(s.sandbox, layer_dir, on_attached, &s);
+    else
+        s.run = run_start(s.sandbox, spec, &run_ops, &s);
     event_base_dispatch(s.base);
     *ret = (struct session_result){s.result, exit_status(&s), s.walls, s.refused, s.connections};
     session_done(&s);

@@ -18,6 +18,6 @@ struct session_result {
 
 void session_result_done(struct session_result *r);
 
-/* `policy`: of its network; NULL: it has the host's. */
-int session_run(const json_t *plan, const struct policy *policy, const struct run_spec *spec,
-                struct session_result *ret, struct err *e);
+/* `policy`: of its network; NULL: it has the host's. `layer_dir`: of its dependencies, or NULL. */
+int session_run(const json_t *plan, const struct policy *policy, const char *layer_dir,
+                const struct run_spec *spec, struct session_result *ret, struct err *e);

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/tree.h"
 #include "loop/deadline.h"
 #include "sandbox/sandbox.h"
-#include "base/tree.h"
 
 enum { LOOK_MS = 1000, LINE_BYTES = 400 };
 

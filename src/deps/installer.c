@@ -43,6 +43,10 @@ const struct installer *installer_find(const char *name, struct err *e)
 
 const struct installer *installer_other(const struct installer *i, const struct err *failed)
 {
+    /* A registry that does not answer is asked once; a tarball that its documents place elsewhere
+     * is one that npm asks the registry itself for. */
+    if (failed->kind == ERR_UNAVAILABLE && strstr(failed->msg, "package manifest"))
+        return NULL;
     if (!i->needs_bun || failed->kind == ERR_NOT_FOUND || failed->kind == ERR_LIMIT ||
         failed->kind == ERR_TIMEOUT)
         return NULL;
@@ -69,7 +73,6 @@ static const struct {
     {"DNSResolveFailed", ERR_UNAVAILABLE},
     {"Timeout", ERR_UNAVAILABLE},
     {"request to ", ERR_UNAVAILABLE},
-    {"network ", ERR_UNAVAILABLE},
     {" - 401", ERR_UNAVAILABLE},
     {" - 403", ERR_UNAVAILABLE},
     {" - 5", ERR_UNAVAILABLE},
@@ -85,6 +88,16 @@ static enum err_kind meaning_of(const char *line)
     return ERR_INTERNAL;
 }
 
+/* npm names its kind of error before each line. */
+static void drop_label(char *line)
+{
+    static const char *const labels[] = {"notarget ", "network "};
+
+    for (size_t i = 0; i < sizeof labels / sizeof labels[0]; i++)
+        if (str_starts(line, labels[i]))
+            memmove(line, line + strlen(labels[i]), strlen(line + strlen(labels[i])) + 1);
+}
+
 /* The next line in which it complains, without its prefix; false: none is left. */
 static bool next_complaint(const char **at, const char *prefix, char ret[LINE_MAX_BYTES])
 {
@@ -95,6 +108,7 @@ static bool next_complaint(const char **at, const char *prefix, char ret[LINE_MA
         if (!str_starts(line, prefix))
             continue;
         snprintf(ret, LINE_MAX_BYTES, "%.*s", (int)(size - strlen(prefix)), line + strlen(prefix));
+        drop_label(ret);
         /* npm's lines that say nothing to a person */
         if (*ret && !str_starts(ret, "code ") && !str_starts(ret, "A complete log"))
             return true;

@@ -25,7 +25,7 @@ enum plan_kind {
     PLAN_CERTIFICATES, /* those in a file of the host, behind what stands at `target` */
     PLAN_LINK,         /* a symbolic link to `text` */
     PLAN_INNER,        /* `source` of the new root once more, at `target` */
-    PLAN_ASIDE,        /* covers the mount at `target`; what was bound from it stays. Layers lie there */
+    PLAN_ASIDE,        /* covers the mount at `target`; what was bound from it stays: for layers */
     PLAN_READONLY,     /* what stands at `target` cannot be written */
     PLAN_MASK,         /* what stands at `target`, if anything, cannot be seen */
 };

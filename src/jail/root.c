@@ -99,11 +99,6 @@ static int clone_source(int path_fd, const struct plan_entry *entry, const struc
     return take_fd(&fd);
 }
 
-static bool has_source_outside(enum plan_kind kind)
-{
-    return kind == PLAN_BIND || kind == PLAN_DEVICE || kind == PLAN_CERTIFICATES;
-}
-
 static int open_mount(const struct plan_entry *entry, const struct idrange *ids, struct err *e)
 {
     autofd int path =
@@ -119,6 +114,11 @@ int root_open_layer(const char *path, const struct idrange *ids, struct err *e)
     int                     fd = dir < 0 ? err_sys(e, "open") : clone_source(dir, &entry, ids, e);
 
     return fd < 0 ? err_wrap(e, "%.120s", path) : fd;
+}
+
+static bool has_source_outside(enum plan_kind kind)
+{
+    return kind == PLAN_BIND || kind == PLAN_DEVICE || kind == PLAN_CERTIFICATES;
 }
 
 int root_open_sources(struct plan *plan, const struct idrange *ids, struct err *e)
@@ -308,10 +308,12 @@ static int lay_aside(struct plan_entry *entry)
 }
 
 static int (*const lay[])(struct plan_entry *entry) = {
-    [PLAN_BIND] = lay_source, [PLAN_DEVICE] = lay_source,     [PLAN_TMPFS] = lay_tmpfs,
-    [PLAN_PROC] = lay_proc,   [PLAN_DIR] = lay_dir,           [PLAN_FILE] = lay_file,
-    [PLAN_LINK] = lay_link,   [PLAN_INNER] = lay_inner,       [PLAN_ASIDE] = lay_aside,
-    [PLAN_MASK] = lay_mask,   [PLAN_READONLY] = lay_readonly, [PLAN_CERTIFICATES] = lay_certificates,
+    [PLAN_BIND] = lay_source,       [PLAN_DEVICE] = lay_source,
+    [PLAN_TMPFS] = lay_tmpfs,       [PLAN_PROC] = lay_proc,
+    [PLAN_DIR] = lay_dir,           [PLAN_FILE] = lay_file,
+    [PLAN_LINK] = lay_link,         [PLAN_INNER] = lay_inner,
+    [PLAN_ASIDE] = lay_aside,       [PLAN_MASK] = lay_mask,
+    [PLAN_READONLY] = lay_readonly, [PLAN_CERTIFICATES] = lay_certificates,
 };
 
 /* A place that exists on every Linux, to stand the new root on until it is entered. */

@@ -91,7 +91,7 @@ static void run_command(struct story *s, const char *command)
 {
     s->argv[0] = "/bin/sh", s->argv[1] = "-c", s->argv[2] = command;
     s->spec = (struct run_spec){.argv = s->argv,
-                                .env = (const char **)native_environment(),
+                                .env = (const char **)native_environment(&(struct native_spec){0}),
                                 .cwd = "/workspace",
                                 .timeout_ms = TIMEOUT_MS};
     s->run = run_start(s->sandbox, &s->spec, &run_ops, s);

@@ -44,7 +44,7 @@ static const struct {
     {"tmpfs", "b", PLAN_TMPFS},      {"proc", "", PLAN_PROC},
     {"dir", "", PLAN_DIR},           {"file", "t", PLAN_FILE},
     {"link", "t", PLAN_LINK},        {"inner", "s", PLAN_INNER},
-    {"aside", "", PLAN_ASIDE},     {"mask", "", PLAN_MASK},
+    {"aside", "", PLAN_ASIDE},       {"mask", "", PLAN_MASK},
     {"readonly", "", PLAN_READONLY}, {"certificates", "s", PLAN_CERTIFICATES},
 };
 

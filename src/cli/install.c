@@ -1,0 +1,138 @@
+#include "cli/install.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "deps/layers.h"
+#include "loop/deadline.h"
+
+enum { FIRST_MS = 1000, NEXT_MS = 5000, LINE_BYTES = 160 };
+
+struct installing {
+    struct event_base  *base;
+    struct deadline     tell;
+    char                line[LINE_BYTES]; /* the last one */
+    struct layer_result result;
+};
+
+/* ---- NAME[@RANGE] ---- */
+
+static int split(const char *item, struct layer_dep *ret, char **ret_owned, struct err *e)
+{
+    char *name = str_dup(item), *at = *name ? strchr(name + 1, '@') : NULL;
+
+    *ret_owned = name;
+    *ret = (struct layer_dep){name, at ? at + 1 : "latest"};
+    if (at)
+        *at = '\0';
+    if (at && !at[1])
+        return err_set(e, ERR_INVALID, "--dep '%.60s' ends where its version should begin", item);
+    return 0;
+}
+
+static char *package_json(const struct layer_dep *deps, size_t n)
+{
+    autojson json_t *package = json_pack("{s:s, s:{}}", "type", "module", "dependencies");
+    json_t          *list = json_object_get(package, "dependencies");
+    char            *text;
+
+    for (size_t i = 0; i < n; i++)
+        json_object_set_new(list, deps[i].name, json_string(deps[i].range));
+    text = package ? json_dumps(package, JSON_INDENT(2)) : NULL;
+    if (!text)
+        abort(); /* names and ranges were checked: they are ASCII */
+    return text;
+}
+
+/* ---- facts ---- */
+
+static void on_progress(void *owner, const char *line)
+{
+    struct installing *i = owner;
+
+    snprintf(i->line, sizeof i->line, "%s", line);
+}
+
+static void on_time(void *owner)
+{
+    struct installing *i = owner;
+
+    fprintf(stderr, "jerboa: installing dependencies%s%s\n", *i->line ? ": " : "", i->line);
+    *i->line = '\0';
+    deadline_set(&i->tell, NEXT_MS);
+}
+
+static void on_done(void *owner, const struct layer_result *r)
+{
+    struct installing *i = owner;
+
+    i->result = *r;
+    i->result.output = NULL; /* not ours */
+    event_base_loopbreak(i->base);
+}
+
+static void on_note(const char *sentence)
+{
+    log_line(LOG_WARN, "deps", "%s", sentence);
+}
+
+/* A signal ends this process as it ends any other, and the installer with it. */
+static int wait_for(const struct install_spec *spec, const struct layer_dep *deps, size_t n,
+                    struct layer_hold *ret, struct err *e)
+{
+    struct installing i = {.base = event_base_new()};
+    struct layers    *layers;
+
+    if (!i.base)
+        return err_set(e, ERR_INTERNAL, "no event loop");
+    layers = layers_new(&(struct layers_spec){.base = i.base,
+                                              .installer = spec->installer,
+                                              .fresh_ms = spec->fresh_ms,
+                                              .strict = spec->strict,
+                                              .note = on_note},
+                        e);
+    if (layers) {
+        deadline_init(&i.tell, i.base, on_time, &i);
+        deadline_set(&i.tell, FIRST_MS);
+        layers_ensure(layers, deps, n, spec->runtime->version, spec->runtime->dir, on_progress,
+                      on_done, &i);
+        event_base_dispatch(i.base);
+        deadline_done(&i.tell);
+        layers_free(layers);
+        *e = i.result.err;
+        *ret = i.result.hold;
+    }
+    event_base_free(i.base);
+    return e->kind ? -1 : 0;
+}
+
+int install_deps(const struct install_spec *spec, struct install *ret, struct err *e)
+{
+    struct layer_dep deps[OPTION_LIST_MAX];
+    char            *owned[OPTION_LIST_MAX] = {0};
+    size_t           n = spec->deps->n;
+    int              done = 0;
+
+    *ret = (struct install){.hold.fd = -1};
+    for (size_t i = 0; i < n && done == 0; i++)
+        done = split(spec->deps->items[i], &deps[i], &owned[i], e);
+    if (done == 0 && n > 0)
+        done = wait_for(spec, deps, n, &ret->hold, e);
+    if (done == 0 && n > 0)
+        ret->package_json = package_json(deps, n);
+    for (size_t i = 0; i < n; i++)
+        free(owned[i]);
+    return done;
+}
+
+void install_done(struct install *i)
+{
+    layer_release(&i->hold);
+    free(i->package_json);
+}
