@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "egress/egress.h"
 #include "sandbox/run.h"
 
 /* Blocks until the run is over, its sandbox is gone, and what it printed has left us. SIGINT,
@@ -18,6 +19,6 @@ struct session_result {
 
 void session_result_done(struct session_result *r);
 
-/* `policy`: of its network; NULL: it has the host's. */
-int session_run(const json_t *plan, const struct policy *policy, const struct run_spec *spec,
+/* `network`: its policies and limits, without a resolver; NULL: it has the host's. */
+int session_run(const json_t *plan, const struct egress_spec *network, const struct run_spec *spec,
                 struct session_result *ret, struct err *e);
