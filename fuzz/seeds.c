@@ -112,6 +112,15 @@ static const struct seed {
     {"egress/name-not-allowed", "+32 " NAME},
     {"egress/made-up-by-itself", "+0 ^1:connect-name ^1:out"},
     {"egress/forwarded", "+0 ^1:query-txt ^2:lookup ^3:query-garbled"},
+    {"egress/forwarded-by-name-servers-that-refuse", "+4 ^1:query-txt ^2:query-edns"},
+    {"egress/edns", "+0 ^1:query-edns ^2:query-edns"},
+    {"egress/dns-stream", "+0 ^1:connect-dns ^1:stream-a ^1:stream-txt ^1:end-out"},
+    {"egress/dns-stream-at-once", "+0 ^1:connect-dns ^1:stream-both ^1:credit-in-12 ^1:reset"},
+    {"egress/dns-stream-not-allowed", "+32 ^1:connect-dns ^1:stream-both ^1:end-out"},
+    {"egress/dns-stream-garbled", "+128 ^1:connect-dns ^1:stream-both ^1:end-out"},
+    {"egress/dns-stream-of-no-queries", "+0 ^1:connect-dns ^1:bulk-out ^2:connect-dns ^2:end-out"},
+    {"egress/dns-stream-changes-its-mind", "+64 ^1:connect-dns ^1:stream-txt ^1:stream-a ^1:out"},
+    {"egress/message-edns", "+1 dns-edns"},
     {"egress/number-twice", "+0 ^1:connect ^1:connect"},
     {"egress/number-not-of-init", "+0 1:connect ^2:query ^1:connect"},
     {"egress/past-the-end", "+0 ^1:connect ^1:end-out ^1:end-out"},
@@ -181,7 +190,9 @@ static int connect_to(struct buf *b, const char *text)
     return message_pack_connect(b, &m);
 }
 
-/* A question for a.test; `text` has the type's letter. */
+enum { QUERY = 24 };
+
+/* A question for a.test, QUERY bytes; `text` has the type's letter. */
 static int query(struct buf *b, const char *text)
 {
     static const uint8_t head[] = {0, 7, 1, 0,   0, 1,   0,   0,   0,  0,
@@ -189,6 +200,28 @@ static int query(struct buf *b, const char *text)
     const uint8_t        tail[] = {0, 0, (uint8_t)*text, 0, 1};
 
     return buf_add(b, head, sizeof head) < 0 ? -1 : buf_add(b, tail, sizeof tail);
+}
+
+/* The same, with a size that its asker takes, 0x04d0. */
+static int query_edns(struct buf *b, const char *text)
+{
+    static const uint8_t record[] = {0, 0, 41, 0x04, 0xd0, 0, 0, 0, 0, 0, 0};
+
+    if (query(b, text) < 0 || buf_add(b, record, sizeof record) < 0)
+        return -1;
+    b->data[b->size - sizeof record - QUERY + 11] = 1; /* the number of such records */
+    return 0;
+}
+
+/* Queries as they come by TCP, one for each letter. */
+static int stream(struct buf *b, const char *text)
+{
+    static const uint8_t prefix[] = {0, QUERY};
+
+    for (; *text; text++)
+        if (buf_add(b, prefix, sizeof prefix) < 0 || query(b, text) < 0)
+            return -1;
+    return 0;
 }
 
 static int answer(struct buf *b, const char *text)
@@ -267,6 +300,12 @@ static const struct word {
     {"credit-in-12", FRAME_CREDIT, STREAM_IN, number, "12"},
     {"query", FRAME_LOOKUP, 0, query, "\1"},
     {"query-txt", FRAME_LOOKUP, 0, query, "\20"},
+    {"query-edns", FRAME_LOOKUP, 0, query_edns, "\20"},
+    {"connect-dns", FRAME_CONNECT, 0, connect_to, "53 198.18.0.2"},
+    {"stream-a", FRAME_DATA, STREAM_OUT, stream, "\1"},
+    {"stream-txt", FRAME_DATA, STREAM_OUT, stream, "\20"},
+    {"stream-both", FRAME_DATA, STREAM_OUT, stream, "\20\1\20"},
+    {"dns-edns", 0, 0, query_edns, "\20"},
     {"query-garbled", FRAME_LOOKUP, 0, bytes, "\1\1\1\1\1\1\1\1\1\1\1\1\1"},
     {"dns-query", 0, 0, query, "\1"},
     {"dns-txt", 0, 0, query, "\20"},

@@ -58,6 +58,10 @@ static long long number_of(const json_t *row, const char *name)
 
 static void tell_connection(const json_t *row)
 {
+    if (!text_of(row, "address")) { /* the one that stands for the rest */
+        fprintf(stderr, "connections: %s\n", text_of(row, "host"));
+        return;
+    }
     fprintf(stderr, "connection %s:%lld (%s), sent %lld bytes, received %lld, %lld ms\n",
             text_of(row, "host"), number_of(row, "port"), text_of(row, "address"),
             number_of(row, "sentBytes"), number_of(row, "receivedBytes"), number_of(row, "ms"));

@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "cli/install.h"
 #include "cli/network.h"
+#include "cli/network_limits.h"
 #include "cli/script.h"
 #include "cli/session.h"
 #include "cli/verb.h"
@@ -27,6 +28,7 @@ struct run_options {
     const char        *code, *network, *files, *dir, *image, *engine, *installer;
     int64_t            memory_bytes, cpus_milli, timeout_ms, disk_bytes, pids, fresh_ms;
     struct option_list env, allow, deps;
+    struct egress_limits limits;
     bool               strict, stats, json, explain;
 };
 
@@ -59,6 +61,7 @@ static const struct option options[] = {
      "(all that this machine reaches) (internet)"},
     {"allow", 0, OPTION_LIST, AT(allow), "RULE",
      "reach HOST, *.DOMAIN, ADDRESS or NET/BITS, with :PORT or :FROM-TO; may be repeated"},
+    NETWORK_LIMITS_ROWS(AT(limits)),
     {"files", 0, OPTION_STRING, AT(files), "DIR", "DIR is /workspace/files, writable",
      .second_env = "FILES_DIR"},
     {"dir", 0, OPTION_STRING, AT(dir), "DIR",
@@ -128,7 +131,7 @@ static int check_limits(struct run_options *o, struct err *e)
                        PIDS_MIN);
     if (strcmp(o->engine, "native") != 0)
         return err_set(e, ERR_INVALID, "--engine '%.60s' is unknown: there is 'native'", o->engine);
-    return 0;
+    return network_limits_check(&o->limits, e);
 }
 
 /* A plan that is only shown fetches nothing. */
@@ -313,6 +316,7 @@ static int run_with(const struct run_options *o, const struct network *network, 
                                   .cwd = "/workspace",
                                   .has_stdin = !script->took_stdin,
                                   .timeout_ms = o->timeout_ms};
+    struct egress_spec    egress = {.operator_policy = network->policy, .limits = o->limits};
     struct session_result result;
 
     if (!args)
@@ -329,7 +333,7 @@ static int run_with(const struct run_options *o, const struct network *network, 
     for (int i = 0; i < argc; i++)
         args[i + 2] = argv[i];
     compose_env(o, native_environment(&sandbox), network->npm.environment, env);
-    TRY(session_run(plan, network->is_host ? NULL : network->policy,
+    TRY(session_run(plan, network->is_host ? NULL : &egress,
                     *install->hold.dir ? install->hold.dir : NULL, &spec, &result, e));
     tell_result(o, &result);
     session_result_done(&result);
@@ -392,8 +396,10 @@ static int run_main(int argc, char **argv)
 {
     struct run_options o = defaults;
     struct err         e = {0};
-    int                status = run_verb(&o, argc, argv, &e);
+    int                status;
 
+    o.limits = network_limits_defaults;
+    status = run_verb(&o, argc, argv, &e);
     if (status < 0) {
         fprintf(stderr, "jerboa: %s\n", e.msg);
         status = EXIT_JERBOA;

@@ -280,18 +280,18 @@ void session_result_done(struct session_result *r)
     json_decref(r->connections);
 }
 
-int session_run(const json_t *plan, const struct policy *policy, const char *layer_dir,
+int session_run(const json_t *plan, const struct egress_spec *network, const char *layer_dir,
                 const struct run_spec *spec, struct session_result *ret, struct err *e)
 {
     struct session     s = {.base = event_base_new(), .spec = spec};
-    struct egress_spec network = {.operator_policy = policy};
+    struct egress_spec resolved = network ? *network : (struct egress_spec){0};
 
     if (!s.base)
         return err_set(e, ERR_INTERNAL, "no event loop");
     later_init(&s.later, s.base, step, &s);
     deadline_init(&s.linger, s.base, stop_when_sent, &s);
-    s.resolver = network.resolver = resolver_new(s.base, NULL);
-    s.sandbox = sandbox_start(s.base, plan, policy ? &network : NULL, &sandbox_ops, &s, e);
+    s.resolver = resolved.resolver = resolver_new(s.base, NULL);
+    s.sandbox = sandbox_start(s.base, plan, network ? &resolved : NULL, &sandbox_ops, &s, e);
     if (!s.sandbox) {
         session_done(&s);
         return -1;

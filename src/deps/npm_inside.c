@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "npm/url.h"
+#include "base/url.h"
 
 enum { REGISTRIES_MAX = 64, NPMRC_MAX = 1 << 16 };
 

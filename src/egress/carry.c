@@ -109,7 +109,8 @@ static void read_once(struct carry *c)
     size_t         may = meter_take(c->meter, most);
     ssize_t        n;
 
-    if (may == 0) { /* carry_go_on comes */
+    if (may == 0) { /* carry_go_on comes; it is we who are silent */
+        deadline_set(&c->deadline, c->idle_ms);
         c->reading = false;
         event_del(c->readable);
         return;

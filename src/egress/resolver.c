@@ -41,7 +41,6 @@ struct resolving {
     struct dns_addresses   found;
     struct dns_addresses   six;     /* waits here: IPv4 goes first, whichever answer does */
     struct upstream_query *asks[2]; /* for A and AAAA; NULL: answered */
-    bool                   sure;    /* some server has spoken */
     struct later           later;
     resolver_found        *tell;
     void                  *owner;
@@ -165,32 +164,37 @@ static void add(struct dns_addresses *to, const struct dns_addresses *from)
     }
 }
 
+/* Of two codes the one that counts when there is no address: that nobody knows is more than that
+ * there is none. */
+static enum dns_code graver(enum dns_code a, enum dns_code b)
+{
+    return a == DNS_SERVER_FAILED || b == DNS_OK ? a : b;
+}
+
 static void take_answer(struct resolving *q, int which, const uint8_t *answer, size_t size)
 {
-    struct dns_addresses got;
+    struct dns_addresses got = {.code = DNS_SERVER_FAILED};
 
     q->asks[which] = NULL;
-    if (answer && dns_read_addresses(answer, size, which ? DNS_AAAA : DNS_A, &got) == 0) {
-        q->sure = true;
-        add(which ? &q->six : &q->found, &got);
-        if (got.code != DNS_OK)
-            q->found.code = got.code;
-    }
+    if (answer && dns_read_addresses(answer, size, which ? DNS_AAAA : DNS_A, &got) < 0)
+        got = (struct dns_addresses){.code = DNS_SERVER_FAILED};
+    if (got.code != DNS_OK && got.code != DNS_NO_SUCH_NAME)
+        got.code = DNS_SERVER_FAILED; /* in whatever words */
+    add(which ? &q->six : &q->found, &got);
+    q->found.code = graver(q->found.code, got.code);
     if (q->asks[!which])
         return;
     add(&q->found, &q->six);
-    if (!q->sure)
-        q->found.code = DNS_SERVER_FAILED;
     keep(q->r, q->name, &q->found);
     later_ask(&q->later);
 }
 
-static void on_four(void *owner, const uint8_t *answer, size_t size)
+static void on_four(void *owner, uint8_t *answer, size_t size)
 {
     take_answer(owner, 0, answer, size);
 }
 
-static void on_six(void *owner, const uint8_t *answer, size_t size)
+static void on_six(void *owner, uint8_t *answer, size_t size)
 {
     take_answer(owner, 1, answer, size);
 }
