@@ -8,6 +8,7 @@ import http from 'node:http';
 import https from 'node:https';
 import net from 'node:net';
 import path from 'node:path';
+import { tgz } from './registry.mjs';
 
 const [role, dir] = process.argv.slice(2);
 const plain = (address) => address.replace(/^::ffff:(?=\d+\.)/, '');
@@ -16,9 +17,23 @@ const signed = (socket) => `${role} ${plain(socket.localAddress)}`;
 
 // ---- HTTP, HTTPS, WebSocket ----
 
+/** For npm: one package, whose only file is the signature. */
+function packument(request) {
+  const tarball = `http${request.socket.encrypted ? 's' : ''}://${request.headers.host}/probe/-/probe-1.0.0.tgz`;
+  return JSON.stringify({ name: 'probe', 'dist-tags': { latest: '1.0.0' }, versions: { '1.0.0': { name: 'probe', version: '1.0.0', dist: { tarball } } } });
+}
+
+const paths = {
+  '/probe': packument,
+  '/probe/-/probe-1.0.0.tgz': (request) => tgz({ name: 'package/package.json', content: '{"name":"probe","version":"1.0.0"}' },
+    { name: 'package/signed', content: signed(request.socket) }),
+  /** For git: one reference. */
+  '/repository/info/refs?service=git-upload-pack': (request) => `a9993e364706816aba3e25717850c26c9cd0d89d\trefs/heads/${signed(request.socket).replace(' ', '-')}\n`,
+};
+
 function answer(request, response) {
   response.writeHead(200, { connection: 'close' });
-  response.end(signed(request.socket));
+  response.end((paths[request.url] ?? (() => signed(request.socket)))(request));
 }
 
 function upgrade(request, socket) {

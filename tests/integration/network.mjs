@@ -61,6 +61,8 @@ export async function makeNetwork(names) {
   return {
     /** Starts a program on "the host". */
     start: (command, more = {}) => start([...enter, ...command], { program: 'nsenter', ...more, env: { ...env, ...more.env } }),
+    certificate: env.SSL_CERT_FILE,
+    key: path.join(dir, 'key.pem'),
     close,
   };
 }
