@@ -64,6 +64,28 @@ char *str_format(const char *fmt, ...)
     return text;
 }
 
+char *str_quote(const char *text)
+{
+    static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                   "0123456789/._-+,:@%=";
+    const size_t      n = strlen(text), longest = 4; /* a quote: out, escaped, in again */
+    char             *quoted, *to;
+
+    if (n > 0 && text[strspn(text, harmless)] == '\0')
+        return str_dup(text);
+    quoted = to = malloc(n * longest + sizeof "''");
+    if (!quoted)
+        abort();
+    *to++ = '\'';
+    for (; *text; text++)
+        if (*text == '\'')
+            to = stpcpy(to, "'\\''");
+        else
+            *to++ = *text;
+    strcpy(to, "'");
+    return quoted;
+}
+
 /* Levenshtein's distance; words longer than the row are never near. */
 static size_t distance(const char *a, const char *b)
 {

@@ -165,16 +165,13 @@ static int assemble(struct registry *r, const char *range, entry_check *check,
 static int assemble_range(const char *range, entry_check *check, char ret_dir[PATH_MAX],
                           struct err *e)
 {
-    struct npm_config *config = npm_config_load(NPM_CONFIG_USER, e);
-    struct registry   *r;
-    int                done;
+    struct registry *r = registry_open(NPM_CONFIG_USER, e);
+    int              done;
 
-    if (!config)
+    if (!r)
         return -1;
-    r = registry_new(config);
     done = assemble(r, range, check, ret_dir, e);
     registry_free(r);
-    npm_config_free(config);
     return done < 0 ? store_explain(e) : 0;
 }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
-import { code, jerboa, limit, printed, run } from './jerboa.mjs';
+import { code, isRoot, jerboa, limit, printed, run } from './jerboa.mjs';
 import { makeNetwork } from './network.mjs';
 
 const address = '93.184.216.34', address6 = '2606:2800:220:1::1';
@@ -34,6 +34,11 @@ async function within(args, fn, ...more) {
 }
 
 /* global code, ask, tell, echo, count, crowd, dns, dgram, net, once, text, pause, spawnSync, createHash -- of `tools` */
+
+test('who is no root has no right over the network that is tested', { ...limit, skip: isRoot && 'as root there is nothing to show' }, async () => {
+  const r = await network.start(['sh', '-c', 'id -u; ip link set uplink down'], { input: '' }).ended;
+  assert.deepEqual([r.stdout, r.stderr], [`${process.getuid()}\n`, 'RTNETLINK answers: Operation not permitted\n']);
+});
 
 // ---- names ----
 
