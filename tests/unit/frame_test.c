@@ -39,6 +39,8 @@ static const struct rule {
     {FRAME_GROUP_END, "group-end", PEER_SERVER, 0, 0},
     {FRAME_GROUP_ENDED, "group-ended", PEER_JAIL, 1, 64},
     {FRAME_WALLS, "walls", PEER_JAIL, 2, 16384},
+    {FRAME_ATTACH, "attach", PEER_SERVER, 12, 8192},
+    {FRAME_ATTACHED, "attached", PEER_JAIL, 0, 0},
 };
 
 static const enum peer peers[] = {PEER_SERVER, PEER_INIT, PEER_JAIL};

@@ -21,6 +21,11 @@ static int pack_spawn(struct buf *b)
     return message_pack_spawn(b, &(struct message_spawn){7, true, "/workspace", argv, env});
 }
 
+static int pack_attach(struct buf *b)
+{
+    return message_pack_attach(b, &(struct message_attach){"/layer", "/workspace/x"});
+}
+
 static int pack_write_file(struct buf *b)
 {
     return message_pack_write_file(b, &(struct message_write_file){0644, "/workspace/x"});
@@ -78,6 +83,16 @@ static int check_write_file(const struct frame *f, struct err *e)
     TRY(message_unpack_write_file(f, &m, e));
     assert_int_equal(m.mode, 0644);
     assert_string_equal(m.path, "/workspace/x");
+    return 0;
+}
+
+static int check_attach(const struct frame *f, struct err *e)
+{
+    struct message_attach m;
+
+    TRY(message_unpack_attach(f, &m, e));
+    assert_string_equal(m.source, "/layer");
+    assert_string_equal(m.target, "/workspace/x");
     return 0;
 }
 
@@ -144,6 +159,7 @@ static const struct {
     {FRAME_HELLO, message_pack_hello, message_check_hello},
     {FRAME_SPAWN, pack_spawn, check_spawn},
     {FRAME_WRITE_FILE, pack_write_file, check_write_file},
+    {FRAME_ATTACH, pack_attach, check_attach},
     {FRAME_EXITED, pack_exited, check_exited},
     {FRAME_CONNECT, pack_connect, check_connect},
     {FRAME_ERROR, pack_error, check_error},
