@@ -12,10 +12,10 @@
 
 #include "base/random.h"
 #include "base/str.h"
-#include "loop/deadline.h"
-#include "loop/later.h"
 #include "box/ports.h"
 #include "box/runtimes.h"
+#include "loop/deadline.h"
+#include "loop/later.h"
 #include "store/image.h"
 
 enum box_state { BOX_FETCHING, BOX_STARTING, BOX_READY, BOX_ENDING };
@@ -53,7 +53,7 @@ struct boxes {
     TAILQ_HEAD(, box) list; /* oldest first */
     size_t          count;  /* of those that do not end */
     struct port_set ports;
-    bool   told_walls;
+    bool            told_walls;
     void (*stopped)(void *owner);
     void        *stopped_owner;
     struct later stopped_later;
@@ -451,6 +451,11 @@ const char *box_node_version(const struct box *b)
 const char *box_runtime_dir(const struct box *b)
 {
     return b->runtime.dir;
+}
+
+const char *box_scratch_dir(const struct box *b)
+{
+    return b->all->spec.scratch_dir;
 }
 
 const char *const *box_env(const struct box *b)

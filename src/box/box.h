@@ -29,11 +29,12 @@ struct boxes_spec { /* what it points to must outlive the table */
     struct native_spec limits;  /* of each; directories are filled in */
     struct egress_spec network; /* the operator's */
     bool               host_network;
-    int64_t            max;     /* at once */
-    int64_t            age_ms;  /* of one; 0: no end */
-    int64_t            idle_ms; /* without a call; 0: never */
-    const char        *image;   /* of who names none */
-    const char *const *env;     /* of every program; ended by NULL */
+    int64_t            max;         /* at once */
+    int64_t            age_ms;      /* of one; 0: no end */
+    int64_t            idle_ms;     /* without a call; 0: never */
+    const char        *image;       /* of who names none */
+    const char *const *env;         /* of every program; ended by NULL */
+    const char        *scratch_dir; /* of this machine, for files without a name */
 };
 
 struct box_spec {
@@ -65,21 +66,22 @@ void boxes_free(struct boxes *all); /* when it is empty */
 /* ---- one of them ---- */
 
 struct event_base *box_base(const struct box *b);
-const char     *box_id(const struct box *b);
-const char     *box_owner(const struct box *b);
-struct sandbox *box_sandbox(const struct box *b); /* for who has his turn */
-const json_t   *box_walls(const struct box *b);   /* as the sandbox told them; NULL: not yet */
-const char     *box_files_dir(const struct box *b);
-const char     *box_node_version(const struct box *b);
-const char     *box_runtime_dir(const struct box *b);
+const char        *box_id(const struct box *b);
+const char        *box_owner(const struct box *b);
+struct sandbox    *box_sandbox(const struct box *b); /* for who has his turn */
+const json_t      *box_walls(const struct box *b);   /* as the sandbox told them; NULL: not yet */
+const char        *box_files_dir(const struct box *b);
+const char        *box_node_version(const struct box *b);
+const char        *box_runtime_dir(const struct box *b);
 const char *const *box_env(const struct box *b);
+const char        *box_scratch_dir(const struct box *b);
 /* The layer that is mounted in it, held as long as it lives (or another one replaces it): takes the
  * hold over. */
 void        box_hold_layer(struct box *b, const struct layer_hold *hold);
 const char *box_layer_dir(const struct box *b);
 /* That port of it appears on this machine's loopback, see ports.h. For who has his turn. */
 int  box_publish(struct box *b, uint16_t port, uint16_t *ret_host, struct err *e);
-void            box_stop(struct box *b); /* idempotent; from now on nobody finds it */
+void box_stop(struct box *b); /* idempotent; from now on nobody finds it */
 
 /* What others keep with a box (its servers): freed with it. */
 void  box_set_data(struct box *b, void *data, void (*free_data)(void *data));

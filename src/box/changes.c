@@ -19,8 +19,8 @@ static const char prefix[] = "files/";
 enum changes_state { CHANGES_LOOK, CHANGES_RUN, CHANGES_ROWS, CHANGES_CONTENT, CHANGES_DONE };
 
 struct seen { /* a file of the sandbox's own */
-    char    *path;
-    int64_t  size, mtime_ns;
+    char   *path;
+    int64_t size, mtime_ns;
 };
 
 struct tree {
@@ -113,8 +113,8 @@ static void compare_trees(struct changes *c)
     c->cut = !whole;
     while (i < a->n || k < b->n) {
         int order = i == a->n ? 1 : k == b->n ? -1 : strcmp(a->rows[i].path, b->rows[k].path);
-        if (order == 0 && (a->rows[i].size != b->rows[k].size ||
-                           a->rows[i].mtime_ns != b->rows[k].mtime_ns))
+        if (order == 0 &&
+            (a->rows[i].size != b->rows[k].size || a->rows[i].mtime_ns != b->rows[k].mtime_ns))
             add_row(c, &b->rows[k], FILES_UPDATED);
         else if (order < 0 && whole)
             add_row(c, &a->rows[i], FILES_DELETED);

@@ -38,7 +38,7 @@ struct changes_ops {
 /* `files` NULL: init lists. Ops are called from the loop, begun and ended once each. */
 struct changes *changes_start(struct sandbox *s, struct files *files, int64_t quota_bytes,
                               const struct changes_ops *ops, void *owner);
-void            changes_end(struct changes *c); /* after begun, when the run is over */
+void            changes_end(struct changes *c);  /* after begun, when the run is over */
 void            changes_lose(struct changes *c); /* the sandbox is gone: it is not asked any more */
 
 const struct change *changes_rows(const struct changes *c, size_t *ret_n, bool *ret_cut);

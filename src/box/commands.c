@@ -87,7 +87,8 @@ static void run_next(struct commands *c)
                                .env = (const char **)box_env(c->spec->box),
                                .cwd = "/workspace",
                                .timeout_ms = time_left(c)};
-    c->record = record_start(box_sandbox(c->spec->box), &c->run, &record_ops, c);
+    c->record = record_start(box_sandbox(c->spec->box), &c->run, box_scratch_dir(c->spec->box),
+                             &record_ops, c);
     c->waiting = true;
 }
 

@@ -232,8 +232,8 @@ static size_t compose_files(struct job *j)
         (struct run_file){script, (const uint8_t *)j->spec->code, strlen(j->spec->code)};
     if (j->spec->n_deps > 0) {
         j->package_json = compose_manifest(j->spec);
-        j->files[n++] = (struct run_file){manifest, (const uint8_t *)j->package_json,
-                                          strlen(j->package_json)};
+        j->files[n++] =
+            (struct run_file){manifest, (const uint8_t *)j->package_json, strlen(j->package_json)};
     }
     return n;
 }
@@ -258,7 +258,8 @@ static void begin_run(struct job *j)
                                .env = (const char **)box_env(j->spec->box),
                                .cwd = "/workspace",
                                .timeout_ms = j->spec->timeout_ms};
-    j->record = record_start(box_sandbox(j->spec->box), &j->run, &record_ops, j);
+    j->record = record_start(box_sandbox(j->spec->box), &j->run, box_scratch_dir(j->spec->box),
+                             &record_ops, j);
     if (j->over_quota)
         record_end(j->record, VERDICT_DISK);
 }

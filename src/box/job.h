@@ -5,11 +5,11 @@
  * it tells are gone after that. */
 #pragma once
 
-#include "deps/layers.h"
 #include "box/box.h"
 #include "box/changes.h"
 #include "box/record.h"
 #include "box/server.h"
+#include "deps/layers.h"
 
 struct job;
 

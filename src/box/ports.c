@@ -16,7 +16,7 @@ static void mark(struct port_set *ours, uint16_t number)
 
 static void unmark(struct port_set *ours, uint16_t number)
 {
-    ours->bits[number / 8] &= (uint8_t)~(1U << number % 8);
+    ours->bits[number / 8] &= (uint8_t) ~(1U << number % 8);
 }
 
 static struct port *open_near(const struct port_set *ours, struct sandbox *s, uint16_t inside,
@@ -25,7 +25,8 @@ static struct port *open_near(const struct port_set *ours, struct sandbox *s, ui
     bool passed_ours = false;
 
     for (uint32_t n = inside; n < (uint32_t)inside + TRIES && n <= UINT16_MAX; n++) {
-        struct port *port = is_ours(ours, (uint16_t)n) ? NULL : port_open(s, (uint16_t)n, inside, e);
+        struct port *port =
+            is_ours(ours, (uint16_t)n) ? NULL : port_open(s, (uint16_t)n, inside, e);
         if (port)
             return port;
         if (!is_ours(ours, (uint16_t)n) && (!passed_ours || e->sys != EADDRINUSE))

@@ -58,7 +58,7 @@ static void on_done(void *owner, const struct run_result *result)
 
 static const struct run_ops run_ops = {on_output, on_stdin_room, on_done};
 
-struct record *record_start(struct sandbox *s, const struct run_spec *spec,
+struct record *record_start(struct sandbox *s, const struct run_spec *spec, const char *dir,
                             const struct record_ops *ops, void *owner)
 {
     struct record *r = calloc(1, sizeof *r);
@@ -66,8 +66,8 @@ struct record *record_start(struct sandbox *s, const struct run_spec *spec,
     if (!r)
         abort();
     *r = (struct record){.ops = ops, .owner = owner};
-    r->kept[STREAM_OUT] = keep_new(RECORD_SHOWN, RECORD_KEPT);
-    r->kept[STREAM_ERR] = keep_new(RECORD_SHOWN, RECORD_KEPT);
+    r->kept[STREAM_OUT] = keep_new(KEEP_SHOWN, KEEP_KEPT, dir);
+    r->kept[STREAM_ERR] = keep_new(KEEP_SHOWN, KEEP_KEPT, dir);
     r->run = run_start(s, spec, &run_ops, r);
     return r;
 }

@@ -8,14 +8,13 @@
 
 struct record;
 
-enum { RECORD_SHOWN = 48 << 10, RECORD_KEPT = 64 << 20 }; /* bytes of each output */
-
 struct record_ops {
     void (*line)(void *owner, const char *line); /* the newest line it printed; may be NULL */
     /* The two keeps are the owner's from here on. */
     void (*done)(void *owner, const struct run_result *r, struct keep *out, struct keep *err);
 };
 
-struct record *record_start(struct sandbox *s, const struct run_spec *spec,
+/* `dir`: where the whole is kept, see keep_new. */
+struct record *record_start(struct sandbox *s, const struct run_spec *spec, const char *dir,
                             const struct record_ops *ops, void *owner);
 void           record_end(struct record *r, enum verdict why); /* as run_end */

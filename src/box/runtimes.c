@@ -90,7 +90,8 @@ static int fetch(struct getting *g, struct event_base *base, struct err *e)
     g->answer_fd = ends[0], out = ends[1];
     fcntl(out, F_SETFL, 0);
     struct child_fd fds[] = {{nothing, 0}, {out, 1}, {STDERR_FILENO, 2}, {-1, -1}};
-    TRY(child_start(&g->child, base, program, argv, (const char *const *)environ, fds, on_fetched, g, e));
+    TRY(child_start(&g->child, base, program, argv, (const char *const *)environ, fds, on_fetched,
+                    g, e));
     g->fetches = true;
     return 0;
 }

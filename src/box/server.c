@@ -152,11 +152,10 @@ static void copy_files(struct server *s, const struct server_spec *spec)
     if (!s->files)
         abort();
     for (size_t i = 0; i < spec->n_files; i++)
-        s->files[i] =
-            (struct run_file){str_dup(spec->files[i].path),
-                              (uint8_t *)str_ndup((const char *)spec->files[i].bytes,
-                                                  spec->files[i].size),
-                              spec->files[i].size};
+        s->files[i] = (struct run_file){
+            str_dup(spec->files[i].path),
+            (uint8_t *)str_ndup((const char *)spec->files[i].bytes, spec->files[i].size),
+            spec->files[i].size};
 }
 
 /* The log is the shell's business: so it can be read inside like any file, and what is printed does
@@ -216,8 +215,8 @@ static void begin_run(struct server_start *st)
         return;
     st->server = server_new(st);
     snprintf(st->result.log, sizeof st->result.log, "%s", st->server->log);
-    st->wait = port_wait_start(box_sandbox(st->box), st->spec.port, st->spec.answer_ms, on_answer,
-                               st);
+    st->wait =
+        port_wait_start(box_sandbox(st->box), st->spec.port, st->spec.answer_ms, on_answer, st);
     st->waiting = true;
 }
 

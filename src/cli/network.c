@@ -30,6 +30,20 @@ int network_init(struct network *n, const char *name, const struct option_list *
     return r;
 }
 
+struct policy *network_policy(const char *name, struct err *e)
+{
+    const char        *none[] = {NULL}, *registries[REGISTRIES_MAX + 1] = {0};
+    struct npm_config *config = npm_config_load(NPM_CONFIG_USER, e);
+    struct policy     *policy;
+
+    if (!config)
+        return NULL;
+    npm_config_registries(config, registries, REGISTRIES_MAX);
+    policy = policy_new(name, none, registries, e);
+    npm_config_free(config);
+    return policy;
+}
+
 void network_done(struct network *n)
 {
     policy_free(n->policy);

@@ -25,11 +25,11 @@ enum {
 };
 
 struct run_options {
-    const char        *code, *network, *files, *dir, *image, *engine, *installer;
-    int64_t            memory_bytes, cpus_milli, timeout_ms, disk_bytes, pids, fresh_ms;
-    struct option_list env, allow, deps;
+    const char          *code, *network, *files, *dir, *image, *engine, *installer;
+    int64_t              memory_bytes, cpus_milli, timeout_ms, disk_bytes, pids, fresh_ms;
+    struct option_list   env, allow, deps;
     struct egress_limits limits;
-    bool               strict, stats, json, explain;
+    bool                 strict, stats, json, explain;
 };
 
 static const struct run_options defaults = {

@@ -11,6 +11,7 @@
 #include "cli/sandbox_options.h"
 #include "cli/verb.h"
 #include "config.h"
+#include "store/store.h"
 #include "tools/file_uri.h"
 #include "tools/tools.h"
 #include "transport/serve.h"
@@ -59,6 +60,7 @@ struct service {
     struct resolver   *resolver;
     const char        *env[16];
     char              *files_dir;
+    char               scratch_dir[STORE_PATH_MAX];
     struct tools       tools;
 };
 
@@ -148,16 +150,17 @@ static int make_layers(struct service *s, const struct options *o, struct err *e
 
 static void make_boxes(struct service *s, const struct options *o)
 {
-    struct boxes_spec spec = {.base = s->base,
-                              .limits = sandbox_options_spec(&o->sandbox, &s->network),
-                              .network = {.operator_policy = s->network.policy,
-                                          .limits = o->sandbox.limits},
-                              .host_network = s->network.is_host,
-                              .max = o->sandboxes,
-                              .age_ms = o->age_ms,
-                              .idle_ms = o->idle_ms,
-                              .image = o->sandbox.image,
-                              .env = s->env};
+    struct boxes_spec spec = {
+        .base = s->base,
+        .limits = sandbox_options_spec(&o->sandbox, &s->network),
+        .network = {.operator_policy = s->network.policy, .limits = o->sandbox.limits},
+        .host_network = s->network.is_host,
+        .max = o->sandboxes,
+        .age_ms = o->age_ms,
+        .idle_ms = o->idle_ms,
+        .image = o->sandbox.image,
+        .env = s->env,
+        .scratch_dir = s->scratch_dir};
 
     compose_env(s, &spec.limits);
     s->resolver = spec.network.resolver = resolver_new(s->base, NULL);
@@ -172,6 +175,7 @@ static int service_init(struct service *s, const struct options *o, struct err *
     if (o->sandbox.files)
         TRY(sandbox_options_dir("files", o->sandbox.files, &s->files_dir, e));
     TRY(network_init(&s->network, o->sandbox.network, &o->sandbox.allow, e));
+    TRY(store_path("", s->scratch_dir, e));
     TRY(make_policies(s, e));
     TRY(make_layers(s, o, e));
     make_boxes(s, o);

@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "cli/missing_walls.h"
 #include "loop/deadline.h"
 #include "loop/later.h"
 #include "loop/stream.h"
@@ -40,28 +40,6 @@ struct session {
     int                    stdout_sys; /* why nobody takes its output, or 0 */
     int                    signal_seen;
 };
-
-/* One line for all of them: why, and what to do. */
-static void log_missing(const json_t *walls)
-{
-    autobuf struct buf line;
-    json_t            *wall;
-    size_t             i;
-
-    buf_init(&line, 4096);
-    json_array_foreach ((json_t *)walls, i, wall) {
-        const char *why = json_string_value(json_object_get(wall, "why"));
-        const char *fix = json_string_value(json_object_get(wall, "fix"));
-        if (json_is_true(json_object_get(wall, "on")) ||
-            json_is_true(json_object_get(wall, "keeps")))
-            continue;
-        buf_printf(&line, "%s%s (%s%s%s)", line.size ? ", " : "",
-                   json_string_value(json_object_get(wall, "name")), why ? why : "",
-                   fix ? "; " : "", fix ? fix : "");
-    }
-    if (line.size > 0)
-        log_line(LOG_WARN, "sandbox", "missing walls: %.*s", (int)line.size, (char *)line.data);
-}
 
 /* ---- facts ---- */
 
@@ -177,7 +155,7 @@ static void on_walls(void *owner, const json_t *list)
 
     json_decref(s->walls);
     s->walls = json_incref((json_t *)list);
-    log_missing(list);
+    missing_walls_log(list);
 }
 
 /* The first one is the script's to handle; the second ends it. */
@@ -204,7 +182,7 @@ static void on_attached(void *owner, const struct err *e)
     if (!e->kind) {
         s->run = run_start(s->sandbox, s->spec, &run_ops, s);
         if (s->signal_seen) /* while there was no script to handle it */
-            run_cancel(s->run);
+            run_end(s->run, VERDICT_CANCELLED);
         return;
     }
     on_run_done(s, &(struct run_result){.verdict = VERDICT_SANDBOX_LOST,

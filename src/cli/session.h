@@ -19,7 +19,7 @@ struct session_result {
 
 void session_result_done(struct session_result *r);
 
-/* `network`: its policies and limits, without a resolver; NULL: it has the host's. `layer_dir`: of its
- * dependencies, or NULL. */
+/* `network`: its policies and limits, without a resolver; NULL: it has the host's. `layer_dir`: of
+ * its dependencies, or NULL. */
 int session_run(const json_t *plan, const struct egress_spec *network, const char *layer_dir,
                 const struct run_spec *spec, struct session_result *ret, struct err *e);

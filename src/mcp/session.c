@@ -28,9 +28,9 @@ struct mcp_session {
     struct requests               requests; /* open */
     const struct mcp_revision    *revision;
     char                         *principal;
-    char                          owner[sizeof "session:" + 32]; /* of what its calls make */
-    json_t                       *capabilities;  /* of the client */
-    json_t                       *subscriptions; /* an object: uri to true */
+    char                          name[sizeof "session:" + 32]; /* of what its calls make */
+    json_t                       *capabilities;                  /* of the client */
+    json_t                       *subscriptions;                 /* an object: uri to true */
     size_t                        subscription_bytes;
     int                           log_level;
     bool                          initialized, ready;
@@ -63,7 +63,7 @@ struct mcp_session *mcp_session_new(struct mcp_server *server, const char *princ
                               .owner = owner};
     char id[33];
     random_id(id);
-    snprintf(s->owner, sizeof s->owner, "session:%s", id);
+    snprintf(s->name, sizeof s->name, "session:%s", id);
     LIST_INSERT_HEAD(&server->sessions, s, entry);
     return s;
 }
@@ -75,7 +75,7 @@ void mcp_session_free(struct mcp_session *s)
     request_cancel_all(&s->requests);
     LIST_REMOVE(s, entry);
     if (s->server->session_ended)
-        s->server->session_ended(s->server->context, s->owner);
+        s->server->session_ended(s->server->context, s->name);
     while (s->asks) {
         struct ask *a = s->asks;
         s->asks = a->next;
@@ -114,7 +114,7 @@ struct requests *session_requests(struct mcp_session *s)
 
 const char *session_owner(const struct mcp_session *s)
 {
-    return s->owner;
+    return s->name;
 }
 
 int session_log_level(const struct mcp_session *s)

@@ -145,10 +145,10 @@ size_t npm_config_scopes(const struct npm_config *c, struct npm_scope *ret, size
     size_t     n = 0;
 
     for (size_t i = 0; i < c->n && n < max; i++) {
-        const struct setting *s = &c->list[i];
-        const char           *colon = strrchr(s->key, ':');
-        if (*s->key != '@' || !is_registry_key(s->key) || s->layer == LAYER_PROJECT ||
-            find(c, s->key) != s || colon - s->key >= NPM_CONFIG_SCOPE_MAX ||
+        const struct npm_setting *s = &c->list[i];
+        const char               *colon = strrchr(s->key, ':');
+        if (*s->key != '@' || !npm_config_names_registry(s->key) || s->layer == NPM_LAYER_PROJECT ||
+            npm_config_find(c, s->key) != s || colon - s->key >= NPM_CONFIG_SCOPE_MAX ||
             url_parse(s->value, &url, NULL) < 0)
             continue;
         snprintf(ret[n].name, sizeof ret[n].name, "%.*s", (int)(colon - s->key), s->key);
@@ -158,19 +158,21 @@ size_t npm_config_scopes(const struct npm_config *c, struct npm_scope *ret, size
     return n;
 }
 
-/* One credential of one place, "//host/path/". *ret_value is NULL when there is none, or when a
- * variable in it is not set. */
 void npm_config_each_registry(const struct npm_config *c,
                               void (*take)(void *owner, const char *key, const char *value),
                               void *owner)
 {
-    for (const struct setting *s = c->list; s < c->list + c->n; s++) {
-        bool counts = s == find(c, s->key) && s->layer != LAYER_PROJECT && !s->unexpanded;
-        if (counts && *s->value && (is_registry_key(s->key) || credential_of(s->key)))
+    for (const struct npm_setting *s = c->list; s < c->list + c->n; s++) {
+        bool counts =
+            s == npm_config_find(c, s->key) && s->layer != NPM_LAYER_PROJECT && !s->unexpanded;
+        if (counts && *s->value &&
+            (npm_config_names_registry(s->key) || npm_config_credential(s->key)))
             take(owner, s->key, s->value);
     }
 }
 
+/* One credential of one place, "//host/path/". *ret_value is NULL when there is none, or when a
+ * variable in it is not set. */
 static int find_credential(const struct npm_config *c, const char *place, const char *name,
                            const char **ret_value, struct err *e)
 {

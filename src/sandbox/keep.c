@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 
 struct keep {
+    unsigned    owners;
     size_t      shown;
     uint64_t    kept, size;
     const char *dir;
@@ -29,15 +30,21 @@ struct keep *keep_new(size_t shown, size_t kept, const char *dir)
 
     if (!k)
         abort();
-    *k = (struct keep){.shown = shown, .kept = kept, .dir = dir, .fd = -1};
+    *k = (struct keep){.owners = 1, .shown = shown, .kept = kept, .dir = dir, .fd = -1};
     buf_init(&k->head, shown / 2);
     k->tail_room = shown - shown / 2;
     return k;
 }
 
+struct keep *keep_ref(struct keep *k)
+{
+    k->owners++;
+    return k;
+}
+
 void keep_free(struct keep *k)
 {
-    if (!k)
+    if (!k || --k->owners > 0)
         return;
     buf_done(&k->head);
     free(k->tail);

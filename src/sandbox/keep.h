@@ -18,6 +18,7 @@ struct keep;
 
 /* dir: where the file goes; where it cannot be made it is memory instead (memfd). Borrowed. */
 struct keep *keep_new(size_t shown, size_t kept, const char *dir);
+struct keep *keep_ref(struct keep *k); /* another owner: each frees it */
 void         keep_free(struct keep *k);
 
 /* False: that was more than may be kept. The part that fits was taken; the run is to be ended. */

@@ -35,8 +35,9 @@
       "print less, or write to a file below files/")                                               \
     X(RUN_OOM, "Error during execution: oom: it needed more than %s of memory (%s)",               \
       "process the data in pieces")                                                                \
-    X(RUN_PIDS, "Error during execution: pids: it wanted more than %lld processes and threads "    \
-                "and ended with %s",                                                               \
+    X(RUN_PIDS,                                                                                    \
+      "Error during execution: pids: it wanted more than %lld processes and threads "              \
+      "and ended with %s",                                                                         \
       "start fewer at once")                                                                       \
     X(RUN_DISK, "Error during execution: disk: its disk of %s is full, and it ended with %s",      \
       "write less, or write below files/")                                                         \
@@ -44,8 +45,9 @@
       "write less")                                                                                \
     X(RUN_ERROR, "Error during execution: error: it ended with %s",                                \
       "its output and stack trace follow")                                                         \
-    X(SERVER_DIED, "Error during execution: error: the server ended with %s before port %d "       \
-                   "answered",                                                                     \
+    X(SERVER_DIED,                                                                                 \
+      "Error during execution: error: the server ended with %s before port %d "                    \
+      "answered",                                                                                  \
       "its output follows")                                                                        \
     X(SERVER_SILENT,                                                                               \
       "Error during execution: timeout: port %d did not answer within %s; the server goes "        \

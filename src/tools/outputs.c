@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/random.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "tools/tools.h"
 
 struct output {
@@ -57,7 +58,7 @@ void outputs_free(struct outputs *o)
 void outputs_add(struct outputs *o, const char *owner, struct keep *k, char ret_uri[OUTPUT_URI_MAX])
 {
     struct output *new = calloc(1, sizeof *new);
-    char           id[33];
+    char id[33];
 
     if (!new)
         abort();
@@ -98,7 +99,7 @@ void outputs_read(struct mcp_call *c)
         mcp_call_error(c, -32603, e.msg, NULL);
         return;
     }
-    if (keep_is_text(output->keep)) {
+    if (utf8_is_valid(bytes.data, bytes.size) && !memchr(bytes.data, '\0', bytes.size)) {
         mcp_call_contents(c, "text/plain", buf_text(&bytes));
     } else {
         autofree char *blob = base64_encode(bytes.data, bytes.size);

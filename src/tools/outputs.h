@@ -16,7 +16,8 @@ enum { OUTPUTS_MAX = 64, OUTPUT_URI_MAX = sizeof "output://" + 32 };
 struct outputs *outputs_new(void);
 void            outputs_free(struct outputs *o);
 
-void outputs_add(struct outputs *o, const char *owner, struct keep *k, char ret_uri[OUTPUT_URI_MAX]);
+void outputs_add(struct outputs *o, const char *owner, struct keep *k,
+                 char ret_uri[OUTPUT_URI_MAX]);
 
 void outputs_read(struct mcp_call *c); /* resources/read of output://{id} */
 void outputs_list(const struct outputs *o, const char *owner, struct mcp_call *c);

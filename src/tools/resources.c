@@ -11,11 +11,11 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "box/server.h"
 #include "sandbox/download.h"
 #include "sandbox/listing.h"
 #include "sandbox/mime.h"
 #include "tools/file_uri.h"
-#include "box/server.h"
 #include "tools/tools.h"
 
 enum { READ_MAX = 16 << 20, PAGE = 100, COMPLETIONS = 100 };
@@ -244,8 +244,8 @@ static void list_boxes(struct mcp_call *c)
         const char *log;
         for (size_t i = 0; (log = server_log(b, i)); i++) {
             autofree char *uri = file_uri_in_box(box_id(b), log);
-            mcp_call_listed(c, json_pack("{s:s, s:s, s:s}", "uri", uri, "name", log, "mimeType",
-                                         "text/plain"));
+            mcp_call_listed(
+                c, json_pack("{s:s, s:s, s:s}", "uri", uri, "name", log, "mimeType", "text/plain"));
         }
     }
 }

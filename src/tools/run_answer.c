@@ -29,6 +29,32 @@ struct answer {
 
 /* ---- one output ---- */
 
+/* A NUL is a character, but no client shows one, and our texts end with it. */
+static char *without_nul(struct keep_text *t)
+{
+    static const char  picture[] = "\xe2\x90\x80"; /* U+2400 */
+    autobuf struct buf b;
+
+    if (strlen(t->text) == t->size)
+        return t->text;
+    buf_init(&b, 3 * t->size + 1);
+    for (size_t i = 0; i < t->size; i++)
+        buf_add(&b, t->text[i] ? &t->text[i] : picture, t->text[i] ? 1 : strlen(picture));
+    free(t->text);
+    return str_dup(buf_text(&b));
+}
+
+static void add_note(struct run_text *t, size_t mended)
+{
+    char *text =
+        str_format("%s\n[%zu bytes that are not UTF-8 are shown as U+FFFD; the exact bytes: "
+                   "%s]",
+                   t->text, mended, t->uri);
+
+    free(t->text);
+    t->text = text;
+}
+
 void run_text_init(struct run_text *t, struct mcp_call *c, struct keep *k)
 {
     struct keep_text shown;
@@ -38,12 +64,17 @@ void run_text_init(struct run_text *t, struct mcp_call *c, struct keep *k)
         t->text = str_dup("");
         return;
     }
+    shown = keep_text(k, NULL);
     t->bytes = keep_size(k);
-    if (keep_is_cut(k) || !keep_is_text(k))
+    t->cut = shown.left_out > 0;
+    if (t->cut || shown.mended > 0) {
         outputs_add(tools_of(c)->outputs, mcp_call_owner(c), k, t->uri);
-    keep_text(k, t->uri, &shown);
-    t->text = shown.text;
-    t->cut = shown.cut;
+        free(shown.text);
+        shown = keep_text(k, t->uri);
+    }
+    t->text = without_nul(&shown);
+    if (shown.mended > 0)
+        add_note(t, shown.mended);
 }
 
 void run_text_done(struct run_text *t)
@@ -105,7 +136,7 @@ static void add_verdict(const struct answer *a)
         errors_text(a->call, ERROR_RUN_TIMEOUT, much);
         break;
     case VERDICT_OUTPUT:
-        size_text(RECORD_KEPT, much);
+        size_text(KEEP_KEPT, much);
         errors_text(a->call, ERROR_RUN_OUTPUT, much);
         break;
     case VERDICT_OOM:
@@ -185,14 +216,6 @@ static void add_errors(const struct answer *a)
     mcp_call_text(a->call, text);
 }
 
-static const char *change_name(enum files_change change)
-{
-    static const char *const names[] = {
-        [FILES_CREATED] = "created", [FILES_UPDATED] = "updated", [FILES_DELETED] = "deleted"};
-
-    return names[change];
-}
-
 static void add_list(const struct answer *a)
 {
     autobuf struct buf text;
@@ -203,7 +226,7 @@ static void add_list(const struct answer *a)
     buf_printf(&text, "List of changed files:");
     for (size_t i = 0; i < a->r->n_files; i++)
         buf_printf(&text, "\n- %s was %s", a->r->files[i].path,
-                   change_name(a->r->files[i].change));
+                   files_change_name(a->r->files[i].change));
     if (a->r->files_cut)
         buf_printf(&text, "\n- … and more");
     mcp_call_text(a->call, buf_text(&text));
@@ -219,9 +242,9 @@ static void add_link(const struct answer *a, const struct change *f, const char 
     autojson json_t *name = json_text(f->path, strlen(f->path));
 
     if (mcp_call_knows_links(a->call))
-        mcp_call_resource_link(a->call, json_pack("{s:s, s:O, s:s, s:I}", "uri", uri, "name", name,
-                                                  "mimeType", f->mime_type, "size",
-                                                  (json_int_t)f->size));
+        mcp_call_resource_link(a->call,
+                               json_pack("{s:s, s:O, s:s, s:I}", "uri", uri, "name", name,
+                                         "mimeType", f->mime_type, "size", (json_int_t)f->size));
     else
         mcp_call_resource(a->call, json_pack("{s:s, s:s, s:O}", "uri", uri, "mimeType",
                                              "text/plain", "text", name));
@@ -267,14 +290,14 @@ static void add_refused(const struct answer *a)
 
 static void add_telemetry(const struct answer *a)
 {
-    const char      *said = a->r->install_skipped ? "Skipped npm install (no dependencies)"
+    const char      *said = a->r->install_skipped  ? "Skipped npm install (no dependencies)"
                             : a->r->install_output ? a->r->install_output
                                                    : "";
     autojson json_t *telemetry =
         json_pack("{s:I, s:o, s:I}", "installTimeMs", (json_int_t)a->r->install_ms, "installOutput",
                   json_text(said, strlen(said)), "runTimeMs", (json_int_t)a->r->run_ms);
-    autofree char   *dump = json_dumps(telemetry, JSON_INDENT(2));
-    autofree char   *text = str_format("Telemetry:\n%s", dump);
+    autofree char *dump = json_dumps(telemetry, JSON_INDENT(2));
+    autofree char *text = str_format("Telemetry:\n%s", dump);
 
     mcp_call_text(a->call, text);
 }
@@ -305,13 +328,12 @@ static json_t *files(const struct answer *a)
     for (size_t i = 0; i < a->r->n_files; i++) {
         const struct change *f = &a->r->files[i];
         bool                 is_there = f->change != FILES_DELETED;
-        json_array_append_new(
-            rows,
-            json_pack("{s:o, s:s, s:o, s:o, s:o}", "path", json_text(f->path, strlen(f->path)),
-                      "change", change_name(f->change), "size",
-                      or_null(json_integer(f->size), is_there), "mimeType",
-                      or_null(json_string(f->mime_type), is_there), "uri",
-                      or_null(json_string(a->uris[i]), is_there)));
+        json_array_append_new(rows, json_pack("{s:o, s:s, s:o, s:o, s:o}", "path",
+                                              json_text(f->path, strlen(f->path)), "change",
+                                              files_change_name(f->change), "size",
+                                              or_null(json_integer(f->size), is_there), "mimeType",
+                                              or_null(json_string(f->mime_type), is_there), "uri",
+                                              or_null(json_string(a->uris[i]), is_there)));
     }
     return rows;
 }
@@ -367,32 +389,43 @@ static json_t *structured(const struct answer *a)
 #define P(name, schema) "\"" name "\":" schema
 #define R(name) "\"" name "\""
 
-const char run_answer_schema[] = OBJECT(
-    P("verdict", "{\"enum\":[\"ok\",\"sandbox_lost\",\"cancelled\",\"timeout\",\"output\",\"oom\","
-                 "\"pids\",\"disk\",\"error\"]}") ","
-    P("exitCode", MAYBE_INTEGER) "," P("signal", MAYBE_INTEGER) "," P("stdout", STRINGS) ","
-    P("stderr", STRINGS) ","
-    P("truncated", MAYBE_OBJECT(P("stdoutBytes", INTEGER) "," P("stderrBytes", INTEGER) ","
-                                P("uri", STRINGS),
-                                R("stdoutBytes") "," R("stderrBytes") "," R("uri"))) ","
-    P("files", ARRAY(OBJECT(P("path", STRINGS) ","
-                            P("change", "{\"enum\":[\"created\",\"updated\",\"deleted\"]}") ","
-                            P("size", MAYBE_INTEGER) "," P("mimeType", MAYBE_STRING) ","
-                            P("uri", MAYBE_STRING),
-                            R("path") "," R("change") "," R("size") "," R("mimeType") ","
-                            R("uri")))) ","
-    P("timings", OBJECT(P("installMs", INTEGER) "," P("runMs", INTEGER),
-                        R("installMs") "," R("runMs"))) ","
-    P("usage", OBJECT(P("wallMs", INTEGER) "," P("cpuMs", INTEGER) "," P("peakMemoryBytes", INTEGER),
-                      R("wallMs") "," R("cpuMs") "," R("peakMemoryBytes"))) ","
-    P("refused", ARRAY(OBJECT(P("host", STRINGS) "," P("port", MAYBE_INTEGER) "," P("rule", STRINGS)
-                              "," P("allow", STRINGS),
-                              R("host") "," R("port") "," R("rule") "," R("allow")))) ","
-    P("server", MAYBE_OBJECT(P("url", STRINGS) "," P("log", STRINGS), R("url") "," R("log"))) ","
-    P("walls", OBJECT(P("missing", ARRAY(STRINGS)), R("missing"))),
-    R("verdict") "," R("exitCode") "," R("signal") "," R("stdout") "," R("stderr") ","
-    R("truncated") "," R("files") "," R("timings") "," R("usage") "," R("refused") ","
-    R("server") "," R("walls"));
+const char run_answer_schema[] =
+    OBJECT(
+        P("verdict", "{\"enum\":[\"ok\",\"sandbox_lost\",\"cancelled\",\"timeout\",\"output\","
+                     "\"oom\","
+                     "\"pids\",\"disk\",\"error\"]}") "," P("exitCode",
+                                                            MAYBE_INTEGER) "," P("signal",
+                                                                                 MAYBE_INTEGER) "," P("stdout", STRINGS) "," P("stderr", STRINGS) "," P("truncated",
+                                                                                                                                                        MAYBE_OBJECT(P("stdoutBytes", INTEGER) "," P("stderrBytes", INTEGER) "," P("uri", STRINGS), R(
+                                                                                                                                                                                                                                                        "stdoutBytes") "," R("stderrBytes") "," R("uri"))) "," P("files",
+                                                                                                                                                                                                                                                                                                                 ARRAY(OBJECT(P(
+                                                                                                                                                                                                                                                                                                                                  "path",
+                                                                                                                                                                                                                                                                                                                                  STRINGS) "," P("change",
+                                                                                                                                                                                                                                                                                                                                                 "{\"enum\":[\"created\",\"updated\",\"deleted\"]}") "," P("size",
+                                                                                                                                                                                                                                                                                                                                                                                                           MAYBE_INTEGER) "," P("mimeType",
+                                                                                                                                                                                                                                                                                                                                                                                                                                MAYBE_STRING) "," P("uri",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                    MAYBE_STRING),
+                                                                                                                                                                                                                                                                                                                              R("path") "," R("change") "," R("size") "," R(
+                                                                                                                                                                                                                                                                                                                                  "mimeType") "," R("uri")))) "," P("timings", OBJECT(P("installMs",
+                                                                                                                                                                                                                                                                                                                                                                                        INTEGER) "," P("runMs",
+                                                                                                                                                                                                                                                                                                                                                                                                       INTEGER),
+                                                                                                                                                                                                                                                                                                                                                                                      R("installMs") "," R(
+                                                                                                                                                                                                                                                                                                                                                                                          "runMs"))) "," P("usage",
+                                                                                                                                                                                                                                                                                                                                                                                                           OBJECT(
+                                                                                                                                                                                                                                                                                                                                                                                                               P("wallMs",
+                                                                                                                                                                                                                                                                                                                                                                                                                 INTEGER) "," P("cpuMs",
+                                                                                                                                                                                                                                                                                                                                                                                                                                INTEGER) "," P("peakMemoryBytes",
+                                                                                                                                                                                                                                                                                                                                                                                                                                               INTEGER),
+                                                                                                                                                                                                                                                                                                                                                                                                               R("wallMs") "," R("cpuMs") "," R("peakMemoryBytes"))) "," P("refused",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                           ARRAY(
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                               OBJECT(P("host", STRINGS) "," P("port", MAYBE_INTEGER) "," P("rule", STRINGS) "," P("allow", STRINGS), R(
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "host") "," R("port") "," R("rule") "," R("allow")))) "," P("server", MAYBE_OBJECT(P("url", STRINGS) "," P("log", STRINGS),
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                             R(
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                 "url") "," R("log"))) "," P("walls", OBJECT(P("missing", ARRAY(STRINGS)), R("missing"))),
+        R("verdict") "," R("exitCode") "," R("signal") "," R("stdout") "," R("stderr") "," R("trunc"
+                                                                                             "ated") "," R(
+            "files") "," R("timings") "," R("usage") "," R("refused") "," R("server") "," R("wall"
+                                                                                            "s"));
 
 /* ---- all of it ---- */
 
@@ -402,8 +435,8 @@ static void answer_init(struct answer *a)
     run_text_init(&a->err, a->call, a->r->err_out);
     if (a->r->server.died) {
         free(a->out.text);
-        a->out.text = str_ndup(a->r->server.output ? a->r->server.output : "",
-                               a->r->server.output_size);
+        a->out.text =
+            str_ndup(a->r->server.output ? a->r->server.output : "", a->r->server.output_size);
     }
     a->uris = calloc(a->r->n_files + 1, sizeof *a->uris);
     if (!a->uris)

@@ -1,15 +1,17 @@
-/* run_answer - what an agent reads of a run: blocks in their fixed order, and the same as fields. */
+/* run_answer - what an agent reads of a run: blocks in their fixed order, and the same as fields.
+ */
 #pragma once
 
-#include "mcp/call.h"
 #include "box/job.h"
+#include "tools/outputs.h"
+#include "mcp/call.h"
 
 /* ---- one output ---- */
 
 struct run_text {
     char    *text; /* UTF-8; what is too much is cut out of its middle, with a notice */
     bool     cut;
-    uint64_t bytes; /* of the whole */
+    uint64_t bytes;               /* of the whole */
     char     uri[OUTPUT_URI_MAX]; /* of the whole; "" when the text is all of it */
 };
 

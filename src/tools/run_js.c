@@ -34,7 +34,7 @@ static void call(struct mcp_call *c)
         running_start(c, b, &a.run, false);
 }
 
-const struct mcp_tool run_js = {
+const struct mcp_tool tool_run_js = {
     .name = "run_js",
     .title = "Run JavaScript in a sandbox",
     .description =
@@ -42,7 +42,8 @@ const struct mcp_tool run_js = {
         "it when steps share /workspace or for a server (listenOnPort); for one script that needs "
         "nothing before or after use run_js_ephemeral, for shell commands sandbox_exec. Calls on "
         "one sandbox run one after the other; /workspace and installed packages stay. Write files "
-        "for the user to ./files/: created, updated and deleted ones are listed, images (PNG, JPEG, "
+        "for the user to ./files/: created, updated and deleted ones are listed, images (PNG, "
+        "JPEG, "
         "GIF, WebP up to 5 MiB) and small texts come with the result. At the time limit, or beyond "
         "512 MiB of memory, the script and all its processes are killed. Returns stdout, stderr, "
         "changed files and timings; a run that fails has isError, its verdict and exit code in "

@@ -33,7 +33,7 @@ static void call(struct mcp_call *c)
         running_start(c, b, &a.run, true);
 }
 
-const struct mcp_tool run_js_ephemeral = {
+const struct mcp_tool tool_run_js_ephemeral = {
     .name = "run_js_ephemeral",
     .title = "Run JavaScript once",
     .description =
@@ -41,7 +41,8 @@ const struct mcp_tool run_js_ephemeral = {
         "up. The first choice for calculations, data conversion, charts and experiments; use "
         "sandbox_initialize and run_js when steps build on each other or a server must stay. npm "
         "dependencies are installed first (cached across calls). Only ./files/, the user's folder, "
-        "outlives it: changed files are listed, images (PNG, JPEG, GIF, WebP up to 5 MiB) and small "
+        "outlives it: changed files are listed, images (PNG, JPEG, GIF, WebP up to 5 MiB) and "
+        "small "
         "texts come with the result. Limits by default: 30 s, 512 MiB memory, 1 CPU, public "
         "internet only. Returns stdout, stderr, changed files and timings; a run that fails has "
         "isError with its verdict in front.",

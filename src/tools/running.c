@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "deps/deps.h"
 #include "box/job.h"
+#include "deps/deps.h"
 #include "tools/errors.h"
 #include "tools/progress.h"
 #include "tools/run_answer.h"

@@ -2,8 +2,8 @@
  * run_js_ephemeral have in common. */
 #pragma once
 
-#include "mcp/call.h"
 #include "box/box.h"
+#include "mcp/call.h"
 
 struct running_arguments {
     const char   *code;

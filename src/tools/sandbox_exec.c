@@ -53,8 +53,8 @@ static json_t *describe(const struct command_result *r, struct mcp_call *c)
     struct run_text out, err;
     json_t         *row;
 
-    run_text_init(&out, c, r->out, "stdout");
-    run_text_init(&err, c, r->err, "stderr");
+    run_text_init(&out, c, r->out);
+    run_text_init(&err, c, r->err);
     row = json_pack("{s:s, s:s, s:o}", "stdout", out.text, "stderr", err.text, "exitCode",
                     r->run.facts.code >= 0 ? json_integer(r->run.facts.code) : json_null());
     run_text_done(&out);
@@ -174,7 +174,7 @@ static void call(struct mcp_call *c)
     x->commands = commands_start(&x->spec, &ops, x);
 }
 
-const struct mcp_tool sandbox_exec = {
+const struct mcp_tool tool_sandbox_exec = {
     .name = "sandbox_exec",
     .title = "Run shell commands in a sandbox",
     .description =

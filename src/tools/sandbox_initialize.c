@@ -1,6 +1,7 @@
 /* sandbox_initialize - starts a sandbox that persists until it is stopped. */
 #include <stdlib.h>
 
+#include "base/fd.h"
 #include "base/str.h"
 #include "tools/errors.h"
 #include "tools/tools.h"
@@ -44,9 +45,11 @@ static void answer(struct starting *s, uint16_t host_port)
     json_t          *url = host_port ? json_sprintf("http://127.0.0.1:%u", host_port) : json_null();
 
     mcp_call_text(c, box_id(s->box));
-    if (host_port != s->port) { /* the contract is one block with the id: more only when it is news */
+    if (host_port !=
+        s->port) { /* the contract is one block with the id: more only when it is news */
         autofree char *news = str_format("Port %u is published as 127.0.0.1:%u: another sandbox "
-                                         "has %u.", s->port, host_port, s->port);
+                                         "has %u.",
+                                         s->port, host_port, s->port);
         mcp_call_text(c, news);
     }
     mcp_call_structured(c, json_pack("{s:s, s:o, s:b}", "container_id", box_id(s->box), "url", url,
@@ -104,7 +107,7 @@ static void call(struct mcp_call *c)
     turn_start(&s->turn, b, &turn_ops, s);
 }
 
-const struct mcp_tool sandbox_initialize = {
+const struct mcp_tool tool_sandbox_initialize = {
     .name = "sandbox_initialize",
     .title = "Start a sandbox",
     .description =

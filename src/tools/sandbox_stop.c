@@ -26,7 +26,7 @@ static void call(struct mcp_call *c)
     mcp_call_finish(c, "Container %s removed.", box_id(b));
 }
 
-const struct mcp_tool sandbox_stop = {
+const struct mcp_tool tool_sandbox_stop = {
     .name = "sandbox_stop",
     .title = "Stop a sandbox",
     .description =

@@ -22,6 +22,7 @@ struct shares {
     char              *dir;
     void (*changed)(void *owner, const char *principal, const char *dir, const char *path,
                     enum files_change how);
+    void (*note)(const char *sentence);
     void *owner;
     LIST_HEAD(, row) rows;
 };
@@ -33,11 +34,19 @@ static void on_changed(void *owner, const char *path, enum files_change how)
     r->all->changed(r->all->owner, r->principal, r->dir, path, how);
 }
 
-static const struct files_ops files_ops = {on_changed};
+static void on_note(void *owner, const char *sentence)
+{
+    struct row *r = owner;
+
+    r->all->note(sentence);
+}
+
+static const struct files_ops files_ops = {on_changed, on_note};
 
 static void row_free(struct row *r)
 {
-    files_close(r->files);
+    if (r->files)
+        files_close(r->files);
     free(r->principal);
     free(r->dir);
     free(r);
@@ -71,7 +80,7 @@ static struct row *row_new(struct shares *s, const char *principal, struct err *
     r->all = s;
     r->principal = str_dup(principal);
     if (make_dir(s->dir, principal, &r->dir, e) == 0)
-        r->files = files_open(s->base, r->dir, &files_ops, r, e);
+        r->files = files_open(s->base, r->dir, NULL, &files_ops, r, e);
     if (!r->files) {
         row_free(r);
         return NULL;
@@ -101,7 +110,7 @@ int shares_get(struct shares *s, const char *principal, struct share *ret, struc
 struct shares *shares_new(struct event_base *base, const char *dir,
                           void (*changed)(void *owner, const char *principal, const char *dir,
                                           const char *path, enum files_change how),
-                          void *owner)
+                          void (*note)(const char *sentence), void *owner)
 {
     struct shares *s = calloc(1, sizeof *s);
 
@@ -110,6 +119,7 @@ struct shares *shares_new(struct event_base *base, const char *dir,
     s->base = base;
     s->dir = dir ? str_dup(dir) : NULL;
     s->changed = changed;
+    s->note = note;
     s->owner = owner;
     return s;
 }

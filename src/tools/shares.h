@@ -18,7 +18,7 @@ struct share {
 struct shares *shares_new(struct event_base *base, const char *dir,
                           void (*changed)(void *owner, const char *principal, const char *dir,
                                           const char *path, enum files_change how),
-                          void *owner);
+                          void (*note)(const char *sentence), void *owner);
 void           shares_free(struct shares *s);
 
 /* Makes the folder of a name that comes for the first time. */

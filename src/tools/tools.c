@@ -4,13 +4,6 @@
 
 #include "tools/errors.h"
 
-const struct mcp_tool *const tools_table[] = {
-#define TOOLS_ROW(name) &name,
-    TOOLS(TOOLS_ROW)
-#undef TOOLS_ROW
-    NULL,
-};
-
 const char tools_instructions[] =
     "Jerboa runs JavaScript in isolated Node.js sandboxes.\n"
     "One script: run_js_ephemeral. Several steps, a server or shell commands: sandbox_initialize, "
@@ -66,9 +59,20 @@ struct box *tools_make_box(struct mcp_call *c, const char *image, const char *ne
     spec.files_dir = share.dir;
     b = boxes_make(t->boxes, &spec, &e);
     if (!b)
-        errors_fail(c, e.kind == ERR_INVALID ? ERROR_BAD_IMAGE
-                       : e.kind == ERR_LIMIT ? ERROR_TOO_MANY
-                                             : ERROR_CANNOT_START,
+        errors_fail(c,
+                    e.kind == ERR_INVALID ? ERROR_BAD_IMAGE
+                    : e.kind == ERR_LIMIT ? ERROR_TOO_MANY
+                                          : ERROR_CANNOT_START,
                     e.msg);
     return b;
+}
+
+void tools_register(struct mcp_server *s)
+{
+#define TOOLS_ADD(name) mcp_server_add_tool(s, &tool_##name);
+    TOOLS(TOOLS_ADD)
+#undef TOOLS_ADD
+    mcp_server_add_resources(s, tools_resources);
+    mcp_server_set_resource_lister(s, tools_list_resources);
+    mcp_server_add_prompts(s, tools_prompts);
 }

@@ -7,39 +7,40 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "egress/policy.h"
-#include "mcp/server.h"
 #include "box/box.h"
 #include "deps/layers.h"
+#include "egress/policy.h"
+#include "mcp/server.h"
 #include "tools/outputs.h"
 #include "tools/shares.h"
 
 enum { TOOLS_POLICIES = 3 };
 
 struct tools {
-    struct mcp_server   *mcp;
-    struct boxes        *boxes;
-    struct layers       *layers;
-    struct shares       *shares;  /* FILES_DIR, for each who has one */
-    struct outputs      *outputs; /* of runs, whole */
-    struct policy       *policies[TOOLS_POLICIES]; /* that a sandbox may be given */
-    int64_t              timeout_ms;               /* of a run, unless it says otherwise */
-    int64_t              files_quota_bytes;        /* how much a run may add; 0: no limit */
-    int64_t              memory_bytes, disk_bytes, pids; /* for texts */
+    struct mcp_server *mcp;
+    struct boxes      *boxes;
+    struct layers     *layers;
+    struct shares     *shares;                         /* FILES_DIR, for each who has one */
+    struct outputs    *outputs;                        /* of runs, whole */
+    struct policy     *policies[TOOLS_POLICIES];       /* that a sandbox may be given */
+    int64_t            timeout_ms;                     /* of a run, unless it says otherwise */
+    int64_t            files_quota_bytes;              /* how much a run may add; 0: no limit */
+    int64_t            memory_bytes, disk_bytes, pids; /* for texts */
 };
 
-extern const struct mcp_tool *const tools_table[]; /* ended by NULL */
+extern const char tools_instructions[];
+
+void tools_register(struct mcp_server *s); /* tools, resources, prompts */
+
+/* ---- each in its own file ---- */
+
 extern const struct mcp_prompt   tools_prompts[];
 extern const struct mcp_resource tools_resources[];
-extern const char                tools_instructions[];
+void                             tools_list_resources(struct mcp_call *c);
 
-void tools_list_resources(struct mcp_call *c);
+#define TOOLS(X) X(sandbox_initialize) X(sandbox_exec) X(run_js) X(sandbox_stop) X(run_js_ephemeral)
 
-/* The tools: each in its own file. */
-#define TOOLS(X)                                                                                   \
-    X(sandbox_initialize) X(sandbox_exec) X(run_js) X(sandbox_stop) X(run_js_ephemeral)
-
-#define TOOLS_DECLARE(name) extern const struct mcp_tool name;
+#define TOOLS_DECLARE(name) extern const struct mcp_tool tool_##name;
 TOOLS(TOOLS_DECLARE)
 #undef TOOLS_DECLARE
 
@@ -56,5 +57,4 @@ struct box *tools_find_box(struct mcp_call *c, const char *id);
 struct box *tools_make_box(struct mcp_call *c, const char *image, const char *network,
                            bool one_call);
 
-#define TOOLS_CONTAINER_ID                                                                         \
-    "Sandbox id that sandbox_initialize returned (js-sbx-…)."
+#define TOOLS_CONTAINER_ID "Sandbox id that sandbox_initialize returned (js-sbx-…)."
