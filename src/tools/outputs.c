@@ -90,11 +90,11 @@ void outputs_read(struct mcp_call *c)
     autobuf struct buf bytes;
     struct err         e = {0};
 
+    buf_init(&bytes, SIZE_MAX);
     if (!output) {
         mcp_call_not_found(c);
         return;
     }
-    buf_init(&bytes, SIZE_MAX);
     if (keep_read(output->keep, 0, keep_size(output->keep), &bytes, &e) < 0) {
         mcp_call_error(c, -32603, e.msg, NULL);
         return;

@@ -35,9 +35,9 @@ static char *without_nul(struct keep_text *t)
     static const char  picture[] = "\xe2\x90\x80"; /* U+2400 */
     autobuf struct buf b;
 
+    buf_init(&b, 3 * t->size + 1);
     if (strlen(t->text) == t->size)
         return t->text;
-    buf_init(&b, 3 * t->size + 1);
     for (size_t i = 0; i < t->size; i++)
         buf_add(&b, t->text[i] ? &t->text[i] : picture, t->text[i] ? 1 : strlen(picture));
     free(t->text);
@@ -220,9 +220,9 @@ static void add_list(const struct answer *a)
 {
     autobuf struct buf text;
 
+    buf_init(&text, SIZE_MAX);
     if (a->r->n_files == 0)
         return;
-    buf_init(&text, SIZE_MAX);
     buf_printf(&text, "List of changed files:");
     for (size_t i = 0; i < a->r->n_files; i++)
         buf_printf(&text, "\n- %s was %s", a->r->files[i].path,
@@ -273,9 +273,9 @@ static void add_refused(const struct answer *a)
     json_t            *row;
     size_t             i;
 
+    buf_init(&text, SIZE_MAX);
     if (json_array_size(a->r->refused) == 0)
         return;
-    buf_init(&text, SIZE_MAX);
     buf_printf(&text, "Refused connections:");
     json_array_foreach (a->r->refused, i, row) {
         const json_t *port = json_object_get(row, "port");
@@ -381,10 +381,10 @@ static json_t *structured(const struct answer *a)
 #define MAYBE_STRING "{\"type\":[\"string\",\"null\"]}"
 #define OBJECT(properties, required)                                                               \
     "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" required                 \
-    "],\"additionalProperties\":false}"
+    "]}"
 #define MAYBE_OBJECT(properties, required)                                                         \
     "{\"type\":[\"object\",\"null\"],\"properties\":{" properties "},\"required\":[" required      \
-    "],\"additionalProperties\":false}"
+    "]}"
 #define ARRAY(items) "{\"type\":\"array\",\"items\":" items "}"
 #define P(name, schema) "\"" name "\":" schema
 #define R(name) "\"" name "\""

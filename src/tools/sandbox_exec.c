@@ -190,8 +190,8 @@ const struct mcp_tool tool_sandbox_exec = {
         "{\"type\":\"object\",\"properties\":{\"commands\":{\"type\":\"array\",\"items\":{"
         "\"type\":\"object\",\"properties\":{\"stdout\":{\"type\":\"string\"},"
         "\"stderr\":{\"type\":\"string\"},\"exitCode\":{\"type\":[\"integer\",\"null\"]}},"
-        "\"required\":[\"stdout\",\"stderr\",\"exitCode\"],\"additionalProperties\":false}}},"
-        "\"required\":[\"commands\"],\"additionalProperties\":false}",
+        "\"required\":[\"stdout\",\"stderr\",\"exitCode\"]}}},"
+        "\"required\":[\"commands\"]}",
     .hints = {.destructive = true, .open_world = true},
     .call = call,
 };

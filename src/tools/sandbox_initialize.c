@@ -124,7 +124,7 @@ const struct mcp_tool tool_sandbox_initialize = {
     .output_schema =
         "{\"type\":\"object\",\"properties\":{\"container_id\":{\"type\":\"string\"},"
         "\"url\":{\"type\":[\"string\",\"null\"]},\"filesPersist\":{\"type\":\"boolean\"}},"
-        "\"required\":[\"container_id\",\"url\",\"filesPersist\"],\"additionalProperties\":false}",
+        "\"required\":[\"container_id\",\"url\",\"filesPersist\"]}",
     .hints = {.open_world = true},
     .call = call,
 };

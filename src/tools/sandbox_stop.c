@@ -38,7 +38,7 @@ const struct mcp_tool tool_sandbox_stop = {
         "run_js_ephemeral.",
     .fields = fields,
     .output_schema = "{\"type\":\"object\",\"properties\":{\"container_id\":{\"type\":\"string\"}},"
-                     "\"required\":[\"container_id\"],\"additionalProperties\":false}",
+                     "\"required\":[\"container_id\"]}",
     .hints = {.destructive = true, .idempotent = true},
     .call = call,
 };
