@@ -56,7 +56,10 @@ static void fail(struct job *j, const struct err *e)
 
 static void on_turn(void *owner)
 {
-    go_on(owner);
+    struct job *j = owner;
+
+    j->result.began = true;
+    go_on(j);
 }
 
 static void on_lost(void *owner, const struct err *e)
@@ -122,8 +125,10 @@ static void on_attached(void *owner, const struct err *e)
 {
     struct job *j = owner;
 
-    if (e->kind)
+    if (e->kind) {
         fail(j, e);
+        j->result.install_failed = true;
+    }
     go_on(j);
 }
 

@@ -30,6 +30,7 @@ struct job_result {
     struct box          *box; /* NULL: it is gone */
     const char          *box_id, *files_dir;
     struct err           err;             /* it was not run: the box ended, … */
+    bool                 began;           /* it had its turn */
     bool                 install_failed;  /* … or a dependency could not be installed */
     struct run_result    run;             /* of a script, or of a server that died */
     struct keep         *out, *err_out;   /* of a script; else NULL */

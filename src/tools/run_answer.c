@@ -380,11 +380,9 @@ static json_t *structured(const struct answer *a)
 #define MAYBE_INTEGER "{\"type\":[\"integer\",\"null\"]}"
 #define MAYBE_STRING "{\"type\":[\"string\",\"null\"]}"
 #define OBJECT(properties, required)                                                               \
-    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" required                 \
-    "]}"
+    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" required "]}"
 #define MAYBE_OBJECT(properties, required)                                                         \
-    "{\"type\":[\"object\",\"null\"],\"properties\":{" properties "},\"required\":[" required      \
-    "]}"
+    "{\"type\":[\"object\",\"null\"],\"properties\":{" properties "},\"required\":[" required "]}"
 #define ARRAY(items) "{\"type\":\"array\",\"items\":" items "}"
 #define P(name, schema) "\"" name "\":" schema
 #define R(name) "\"" name "\""
@@ -422,10 +420,10 @@ const char run_answer_schema[] =
                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                           "host") "," R("port") "," R("rule") "," R("allow")))) "," P("server", MAYBE_OBJECT(P("url", STRINGS) "," P("log", STRINGS),
                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              R(
                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  "url") "," R("log"))) "," P("walls", OBJECT(P("missing", ARRAY(STRINGS)), R("missing"))),
-        R("verdict") "," R("exitCode") "," R("signal") "," R("stdout") "," R("stderr") "," R("trunc"
-                                                                                             "ated") "," R(
-            "files") "," R("timings") "," R("usage") "," R("refused") "," R("server") "," R("wall"
-                                                                                            "s"));
+        R("verdict") "," R("exitCode") "," R("signal") "," R("stdout") "," R("stderr") "," R(
+            "trunc"
+            "ated") "," R("files") "," R("timings") "," R("usage") "," R("refused") "," R("server") "," R("wall"
+                                                                                                          "s"));
 
 /* ---- all of it ---- */
 
@@ -459,7 +457,11 @@ void run_answer(struct mcp_call *c, const struct job_spec *spec, const struct jo
     struct answer a = {.call = c, .spec = spec, .r = r};
 
     if (r->err.kind) {
-        errors_fail(c, r->install_failed ? ERROR_INSTALL : ERROR_STOPPED, r->err.msg);
+        errors_fail(c,
+                    r->install_failed    ? ERROR_INSTALL
+                    : r->server.err.kind ? ERROR_PORT
+                                         : ERROR_STOPPED,
+                    r->err.msg);
         return;
     }
     answer_init(&a);

@@ -73,10 +73,12 @@ static void on_done(void *owner, const struct job_result *result)
     r->job = NULL;
     if (r->stops_box && result->box)
         box_stop(result->box);
-    if (r->call)
-        run_answer(r->call, &r->spec, result); /* frees us with the call */
-    else
+    if (!r->call)
         release(r);
+    else if (r->stops_box && !result->began)
+        errors_fail(r->call, ERROR_CANNOT_START, result->err.msg); /* frees us with the call */
+    else
+        run_answer(r->call, &r->spec, result);
 }
 
 static const struct job_ops ops = {on_progress, on_done};
