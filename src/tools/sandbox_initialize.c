@@ -52,6 +52,11 @@ static void answer(struct starting *s, uint16_t host_port)
                                          s->port, host_port, s->port);
         mcp_call_text(c, news);
     }
+    if (!box_files_dir(s->box) && !tools_of(c)->told_private) {
+        mcp_call_text(
+            c, "FILES_DIR is not set on this server: /workspace/files goes with the sandbox.");
+        tools_of(c)->told_private = true;
+    }
     mcp_call_structured(c, json_pack("{s:s, s:o, s:b}", "container_id", box_id(s->box), "url", url,
                                      "filesPersist", box_files_dir(s->box) != NULL));
     mcp_call_done(c);

@@ -23,6 +23,7 @@ struct tools {
     struct shares     *shares;                         /* FILES_DIR, for each who has one */
     struct outputs    *outputs;                        /* of runs, whole */
     struct policy     *policies[TOOLS_POLICIES];       /* that a sandbox may be given */
+    bool               told_private;                   /* that files/ goes with its sandbox: once */
     int64_t            timeout_ms;                     /* of a run, unless it says otherwise */
     int64_t            files_quota_bytes;              /* how much a run may add; 0: no limit */
     int64_t            memory_bytes, disk_bytes, pids; /* for texts */
