@@ -62,6 +62,7 @@ struct service {
     char              *files_dir;
     char               scratch_dir[STORE_PATH_MAX];
     struct tools       tools;
+    bool               stopped; /* all sandboxes are gone */
 };
 
 static void on_boxes_changed(void *owner, const char *box_owner)
@@ -93,6 +94,8 @@ static void on_file_changed(void *owner, const char *principal, const char *dir,
     struct service *s = owner;
     autofree char  *uri = file_uri_on_host(dir, path);
 
+    if (!s->tools.mcp)
+        return; /* nobody listens any more */
     if (how == FILES_UPDATED)
         mcp_server_resource_updated(s->tools.mcp, principal, uri);
     else
@@ -193,6 +196,7 @@ static void on_stopped(void *owner)
 {
     struct service *s = owner;
 
+    s->stopped = true;
     event_base_loopbreak(s->base);
 }
 
@@ -205,11 +209,14 @@ static void stop_boxes(struct service *s)
     boxes_stop(s->tools.boxes, on_stopped, s);
     event_base_loopexit(s->base, &limit);
     event_base_dispatch(s->base);
+    if (!s->stopped)
+        log_line(LOG_ERROR, "sandbox", "some did not end within %d s; the next start cleans up",
+                 STOP_MS / 1000);
 }
 
 static void service_done(struct service *s)
 {
-    if (s->tools.boxes)
+    if (s->tools.boxes && s->stopped)
         boxes_free(s->tools.boxes);
     if (s->tools.layers)
         layers_free(s->tools.layers);
