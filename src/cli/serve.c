@@ -184,11 +184,15 @@ static int service_init(struct service *s, const struct options *o, struct err *
     make_boxes(s, o);
     s->tools.outputs = outputs_new();
     s->tools.shares = shares_new(s->base, s->files_dir, on_file_changed, on_files_note, s);
-    s->tools.timeout_ms = o->sandbox.timeout_ms;
     s->tools.files_quota_bytes = o->files_quota_bytes;
-    s->tools.memory_bytes = o->sandbox.memory_bytes;
-    s->tools.disk_bytes = o->sandbox.disk_bytes;
-    s->tools.pids = o->sandbox.pids;
+    s->tools.words = (struct words){.memory_bytes = o->sandbox.memory_bytes,
+                                    .disk_bytes = o->sandbox.disk_bytes,
+                                    .cpus_milli = o->sandbox.cpus_milli,
+                                    .pids = o->sandbox.pids,
+                                    .timeout_ms = o->sandbox.timeout_ms,
+                                    .age_ms = o->age_ms,
+                                    .sandboxes = o->sandboxes,
+                                    .network = policy_name(s->network.policy)};
     return 0;
 }
 
@@ -216,6 +220,7 @@ static void stop_boxes(struct service *s)
 
 static void service_done(struct service *s)
 {
+    tools_done(&s->tools);
     if (s->tools.boxes && s->stopped)
         boxes_free(s->tools.boxes);
     if (s->tools.layers)
@@ -248,7 +253,7 @@ static int serve(struct service *s, const struct options *o, struct err *e)
     int r;
 
     s->tools.mcp = mcp_server_new(s->base, &about, &s->tools);
-    tools_register(s->tools.mcp);
+    tools_register(&s->tools);
     mcp_server_on_session_end(s->tools.mcp, on_session_end);
     if (!s->files_dir)
         log_line(LOG_INFO, "files", "FILES_DIR is not set: /workspace/files goes with its sandbox");

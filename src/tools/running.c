@@ -118,7 +118,7 @@ void running_start(struct mcp_call *c, struct box *b, const struct running_argum
                                 .files_quota_bytes = t->files_quota_bytes,
                                 .code = a->code,
                                 .deps = r->deps,
-                                .timeout_ms = a->timeout_ms ? a->timeout_ms : t->timeout_ms,
+                                .timeout_ms = a->timeout_ms ? a->timeout_ms : t->words.timeout_ms,
                                 .port = (uint16_t)a->listen_on_port,
                                 .answer_ms = ANSWER_MS};
     read_dependencies(a->dependencies, r->deps, &r->spec.n_deps, &e); /* was checked */

@@ -15,16 +15,16 @@ enum { CODE_MAX = 4 << 20, DEPENDENCIES_MAX = 64, RUN_MS_MAX = 600000 };
 
 /* Rows of their tables. */
 #define RUNNING_CODE                                                                               \
-    "JavaScript, an ES module: import and top-level await work, require does not. It runs as "     \
+    "An ES module: import and top-level await work, require does not. Runs as "                    \
     "/workspace/index.js. Example: console.log(process.version)"
 #define RUNNING_DEPENDENCIES                                                                       \
-    "npm packages the code imports: [{\"name\":\"lodash\",\"version\":\"^4.17\"}]. version: a "    \
-    "semver range, dist-tag or npm:name@range; no URLs, git or file:. Installed once and cached; " \
-    "they replace those of earlier runs. Default: none."
+    "npm packages it imports: [{\"name\":\"lodash\",\"version\":\"^4.17\"}]. version: semver "     \
+    "range, dist-tag or npm:name@range; no URLs, git, file:. They replace those of earlier runs. " \
+    "Default: none."
 #define RUNNING_DEPENDENCIES_SCHEMA                                                                \
     "{\"items\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},\"version\":{" \
     "\"type\":\"string\"}},\"required\":[\"name\",\"version\"],\"additionalProperties\":false}}"
-#define RUNNING_TIMEOUT "Kill it after so many ms (30000), counted from Node's start."
+#define RUNNING_TIMEOUT "Time limit in ms from Node's start ({timeoutMs})."
 
 /* False: the call was failed, and nothing was made. */
 bool running_check(struct mcp_call *c, const struct running_arguments *a);

@@ -178,13 +178,13 @@ const struct mcp_tool tool_sandbox_exec = {
     .name = "sandbox_exec",
     .title = "Run shell commands in a sandbox",
     .description =
-        "Run shell commands in a sandbox made by sandbox_initialize: look at files, use npm or "
-        "git, read the log of a server. For JavaScript use run_js, which installs dependencies and "
-        "reports changed files. Commands run in order and wait for other calls on the same "
-        "sandbox; what they change in /workspace persists. The first that fails stops the rest: "
-        "isError, the outputs so far, its exit code and stderr. At the time limit everything they "
-        "started is killed. Returns the stdout of each, joined by newlines; output beyond 48 KiB "
-        "is cut in the middle, the whole is a resource.",
+        "Run shell commands in a sandbox made by sandbox_initialize: look at files, use npm "
+        "or git, read a server's log. For JavaScript use run_js, which installs dependencies "
+        "and reports changed files. Commands run in order, after other calls on the same "
+        "sandbox; changes in /workspace persist. The first that fails stops the rest: "
+        "isError, the outputs so far, its exit code and stderr. At the time limit all they "
+        "started is killed. Returns the stdout of each, joined by newlines; beyond 48 KiB "
+        "cut in the middle, the whole is a resource.",
     .fields = fields,
     .output_schema =
         "{\"type\":\"object\",\"properties\":{\"commands\":{\"type\":\"array\",\"items\":{"

@@ -117,14 +117,13 @@ const struct mcp_tool tool_sandbox_initialize = {
     .title = "Start a sandbox",
     .description =
         "Start an isolated Node.js sandbox and return its id for run_js, sandbox_exec and "
-        "sandbox_stop. Use it for several steps that share /workspace or for a server; for one "
-        "script use run_js_ephemeral. The sandbox has its own files, processes and network: "
-        "/workspace persists between calls and is gone with the sandbox; /workspace/files is the "
-        "user's folder and outlives it (private to the sandbox when filesPersist is false). "
-        "Limits by default: 512 MiB memory, 1 CPU, 512 processes, public internet only (no "
-        "private or loopback addresses of the host). It ends with sandbox_stop, with the client's "
-        "session, or after 1 hour; at most 64 exist at once, more is an error. Returns one line: "
-        "the id.",
+        "sandbox_stop. Use it for several steps that share files, or for a server; for one "
+        "script run_js_ephemeral is simpler. /workspace persists between calls and is gone "
+        "with the sandbox; /workspace/files is the user's folder and outlives it (unless "
+        "filesPersist is false). Limits: {memory} memory, {cpus} CPU, {pids} processes, "
+        "{disk} disk, network: {network}, never the host's own services. It ends by "
+        "sandbox_stop, with your session, or at its age limit ({age}); at most {sandboxes} "
+        "exist, more is an error. Returns one line: the id.",
     .fields = fields,
     .output_schema =
         "{\"type\":\"object\",\"properties\":{\"container_id\":{\"type\":\"string\"},"
