@@ -140,7 +140,7 @@ static void cancel_run(long number)
 {
     cancel_number = number;
     cancelled_ms = clock_ms();
-    run_cancel(run);
+    run_end(run, VERDICT_CANCELLED);
 }
 
 static void obey(const char *line)
