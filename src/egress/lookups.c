@@ -136,7 +136,7 @@ static void refuse_many(struct lookup *l)
 static void decide(struct lookup *l)
 {
     struct egress       *e = l->e;
-    const struct policy *objects = gates_object(&e->gates, l->query.name, NULL, 0);
+    const struct policy *objects = gates_object_to_lookup(&e->gates, l->query.name);
 
     if (e->n_lookups > LOOKUPS_MAX || !rate_take(&e->lookup_rate, clock_ms())) {
         refuse_many(l);
