@@ -7,7 +7,13 @@ import { jerboa, limit } from './jerboa.mjs';
 import { packagesDirectory } from './mcp.mjs';
 import { here, makeNetwork } from './network.mjs';
 
-const clients = ['fetch', 'http', 'https', 'undici', 'net', 'WebSocket', 'curl', 'python'];
+const clients = ['fetch', 'http', 'https', 'undici', 'net', 'WebSocket', 'curl', 'curl-https', 'python', 'python-https'];
+/** Clients that go to the port of TLS. */
+const secure = clients.filter((client) => client.includes('https'));
+/** What `npm install` is tried with, as its registry: a few, each costs a second. */
+const registries = ['public.example', 'other.example', 'registry.example', 'private.example', 'metadata.example', 'loop.example', '93.184.216.34', '10.1.2.3', here];
+/** A refusal comes at once; every client would wait for five seconds, npm for minutes, and it needs one to start. */
+const atOnceMs = (client) => (client === 'npm' ? 9000 : 3000);
 
 /** The rules of `allow`. That a rule names what is not public does not help. */
 const rules = ['public.example:8080-8443', '*.wild.example', 'six.example', 'both.example', '93.184.216.34', '[2606:2800:220:1::]/64:8080-8443',
@@ -96,10 +102,10 @@ const undici = 'node_modules/undici/index.js';
 let network;
 
 before(async () => { network = await makeNetwork([...table.map(([host]) => host), both,
-    ...['outside', 'none', 'npm', 'allow', 'internet', 'host'].map((policy) => `https.${rebindingOf(policy)}`)]); }, limit);
+    ...['outside', 'none', 'npm', 'allow', 'internet', 'host'].flatMap((policy) => secure.map((client) => `${client}.${rebindingOf(policy)}`))]); }, limit);
 after(() => network?.close());
 
-const job = (targets, policy) => JSON.stringify({ clients, targets, twice: [rebindingOf(policy)] });
+const job = (targets, policy) => JSON.stringify({ clients: { ...Object.fromEntries(clients.map((client) => [client, targets])), npm: registries }, twice: [rebindingOf(policy)] });
 const probe = path.join(import.meta.dirname, 'probe.mjs');
 
 async function outside() {
@@ -111,20 +117,21 @@ async function outside() {
 
 async function within(policy, args) {
   const targets = [...table.map(([host]) => host), both, ...(policy === 'host' ? [] : never)];
-  const result = await network.start([jerboa, 'run', '--timeout', '50s', '--memory', '1g', '--dir', packagesDirectory(), ...args, probe, `/workspace/dir/${undici}`],
+  const result = await network.start([jerboa, 'run', '--timeout', '50s', '--memory', '1g', '--cpus', '2', '--dir', packagesDirectory(), ...args, probe, `/workspace/dir/${undici}`],
     { input: job(targets, policy), seconds: 60 }).ended;
   assert.deepEqual([result.status, result.signal], [0, null], result.stderr);
   assert.doesNotMatch(result.stderr, /too many/);
   return JSON.parse(result.stdout);
 }
 
-/** All cells that are not as expected: `expect` says what a cell should be, as text, pattern or function. */
+/** All cells that are not as expected, or are refused late: `expect` says what a cell should be, as text or pattern. */
 function differences(found, expect) {
   const wrong = [];
-  for (const client of clients)
-    for (const [target, got] of Object.entries(found[client])) {
+  for (const client of [...clients, 'npm'])
+    for (const [target, { got, ms }] of Object.entries(found[client])) {
       const wanted = expect(target, client);
       if (wanted instanceof RegExp ? !wanted.test(got) : wanted !== got) wrong.push(`${client} ${target}: ${got}, not ${wanted}`);
+      else if (wanted === anyError && ms > atOnceMs(client)) wrong.push(`${client} ${target}: ${got} after ${ms} ms`);
     }
   return wrong;
 }
@@ -144,13 +151,13 @@ const expectUnder = (policy) => (target, client) => {
   if (target === both) return wide ? 'internet 93.184.216.39' : anyError;
   if (isRebinding(target)) return wide ? 'internet 93.184.216.34' : anyError;
   const [, leadsTo, under] = row(target);
-  if (under === 'own') return ['https', 'WebSocket'].includes(client) ? anyError : 'own';
-  if (target === 'registry.example' && client === 'https') return anyError;
+  if (under === 'own') return [...secure, 'WebSocket'].includes(client) ? anyError : 'own';
+  if (target === 'registry.example' && secure.includes(client)) return anyError;
   return under.split(' ').includes(policy) ? leadsTo : anyError;
 };
 
 /** How the second attempt at a name ended, client by client. */
-const again = (found) => clients.map((client) => Object.values(found.again[client])[0]);
+const again = (found) => clients.map((client) => Object.values(found.again[client])[0].got);
 
 test('without the wall, each of them is reached', limit, async () => {
   const found = await outside();

@@ -57,11 +57,12 @@ export async function makeNetwork(names) {
     throw e;
   }
   const enter = ['-t', String(running[1].pid), '-n', '-m'];
-  const env = { SSL_CERT_FILE: path.join(dir, 'cert.pem'), NODE_EXTRA_CA_CERTS: path.join(dir, 'cert.pem'), npm_config_registry: 'http://registry.example:8080/' };
+  const certificate = path.join(dir, 'cert.pem');
+  const env = { SSL_CERT_FILE: certificate, CURL_CA_BUNDLE: certificate, NODE_EXTRA_CA_CERTS: certificate, npm_config_registry: 'http://registry.example:8080/' };
   return {
     /** Starts a program on "the host". */
     start: (command, more = {}) => start([...enter, ...command], { program: 'nsenter', ...more, env: { ...env, ...more.env } }),
-    certificate: env.SSL_CERT_FILE,
+    certificate,
     key: path.join(dir, 'key.pem'),
     close,
   };
