@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { jerboa, limit } from './jerboa.mjs';
+import { jerboa } from './jerboa.mjs';
 import { packagesDirectory } from './mcp.mjs';
 import { here, makeNetwork } from './network.mjs';
 
@@ -98,6 +98,8 @@ const rebindingOf = (policy) => `${policy}.${rebinding}`;
 /** Sandboxes only: TCP cannot go there at all. */
 const never = ['224.0.0.1', '255.255.255.255', 'fe80::1', 'ff0e::1', '0.1.2.3'];
 
+/** Hundreds of processes. */
+const limit = { timeout: 120_000 };
 const undici = 'node_modules/undici/index.js';
 let network;
 
@@ -110,15 +112,15 @@ const probe = path.join(import.meta.dirname, 'probe.mjs');
 
 async function outside() {
   const targets = [...table.map(([host]) => host), both];
-  const result = await network.start([process.execPath, probe, path.join(packagesDirectory(), undici)], { input: job(targets, 'outside'), seconds: 60 }).ended;
+  const result = await network.start([process.execPath, probe, path.join(packagesDirectory(), undici)], { input: job(targets, 'outside'), seconds: 110 }).ended;
   assert.equal(result.status, 0, result.stderr);
   return JSON.parse(result.stdout);
 }
 
 async function within(policy, args) {
   const targets = [...table.map(([host]) => host), both, ...(policy === 'host' ? [] : never)];
-  const result = await network.start([jerboa, 'run', '--timeout', '50s', '--memory', '1g', '--cpus', '2', '--dir', packagesDirectory(), ...args, probe, `/workspace/dir/${undici}`],
-    { input: job(targets, policy), seconds: 60 }).ended;
+  const result = await network.start([jerboa, 'run', '--timeout', '100s', '--memory', '1g', '--cpus', '2', '--dir', packagesDirectory(), ...args, probe, `/workspace/dir/${undici}`],
+    { input: job(targets, policy), seconds: 110 }).ended;
   assert.deepEqual([result.status, result.signal], [0, null], result.stderr);
   assert.doesNotMatch(result.stderr, /too many/);
   return JSON.parse(result.stdout);

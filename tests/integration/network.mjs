@@ -12,7 +12,7 @@ import { start, tempDir } from './jerboa.mjs';
 export const here = '10.255.0.1', there = '10.255.0.2';
 const here6 = 'fd00:255::1', there6 = 'fd00:255::2';
 
-const nodeOptions = { program: process.execPath, stdio: ['pipe', 'pipe', 'inherit'], seconds: 200 };
+const nodeOptions = { program: process.execPath, stdio: ['pipe', 'pipe', 'inherit'], seconds: 590 };
 
 async function startServers(role, dir, flags) {
   const child = start(['--net', ...flags, process.execPath, path.join(import.meta.dirname, 'internet.mjs'), role, dir], { ...nodeOptions, program: 'unshare' });
