@@ -721,6 +721,28 @@ static void test_lookups_a_second(void **state)
     assert_int_equal(code_of_lookup(FIRST + 30, "registry.test", DNS_A), DNS_OK);
 }
 
+/* The registry listens at 127.0.0.1 alone; nothing else of the loopback is reached for its sake. */
+static void test_a_registry_named_localhost_has_both_addresses(void **state)
+{
+    autofree char     *url = str_format("http://localhost:%u/", port);
+    const char        *registries[] = {url, NULL};
+    struct egress_spec spec = {.resolver = resolver};
+
+    (void)state;
+    spec.operator_policy = policies[0] = policy_new("npm", NULL, registries, NULL);
+    egress = egress_new(base, &spec, &ops, NULL);
+    connect_to(FIRST, "127.0.0.1", port);
+    accept_outside();
+    connect_to(FIRST + 1, "::1", port);
+    accept_outside();
+    assert_int_equal(json_array_size(refused()), 0);
+    connect_to(FIRST + 2, "127.0.0.1", port == 1 ? 2 : port - 1);
+    assert_string_equal(refused_rule(), "loopback address 127.0.0.1");
+    connect_to(FIRST + 3, "::1", port == 1 ? 2 : port - 1);
+    assert_string_equal(refused_rule(), "loopback address ::1");
+    assert_int_equal(frames[FRAME_RESET], 2);
+}
+
 static void test_the_same_refusal_is_told_once(void **state)
 {
     (void)state;
@@ -773,6 +795,7 @@ int main(void)
         TEST(test_what_does_not_answer_is_said),
         TEST(test_a_name_has_a_made_up_address_that_leads_to_it),
         TEST(test_names_that_are_refused_do_not_exist),
+        TEST(test_a_registry_named_localhost_has_both_addresses),
         TEST(test_the_same_refusal_is_told_once),
         TEST(test_refusals_that_are_not_listed_are_counted),
     };
