@@ -35,7 +35,7 @@ function enter(t, fn, ...args) {
     assert.deepEqual([r.status, r.signal], [0, null], r.stderr);
     return r;
   };
-  t.after(async () => { child.kill('SIGKILL'); await child.ended; });
+  t.after(async () => { child.kill('SIGKILL'); t.diagnostic((await child.ended).stderr); });
   return { ask, leave, child };
 }
 
