@@ -11,7 +11,8 @@
 #include "cli/verb.h"
 #include "config.h"
 
-static const struct verb *const verbs[] = {&verb_run, &verb_pull, &verb_doctor, &verb_fetch, NULL};
+static const struct verb *const verbs[] = {&verb_run, &verb_pull,  &verb_doctor,
+                                           &verb_gc,  &verb_fetch, NULL};
 
 static const struct verb *find(const char *name)
 {

@@ -126,8 +126,10 @@ static int check_limits(struct run_options *o, struct err *e)
 /* A plan that is only shown fetches nothing. */
 static int find_runtime(const struct run_options *o, struct runtime *ret, struct err *e)
 {
+    int held; /* until we exit, and with us the sandbox */
+
     if (!o->explain)
-        return runtime_ensure(o->image, ret, e);
+        return runtime_ensure_held(o->image, ret, &held, e);
     if (runtime_find(o->image, ret, e) == 0 || e->kind != ERR_NOT_FOUND)
         return e->kind ? -1 : 0;
     *ret = (struct runtime){.dir = "/not-fetched-yet"};
