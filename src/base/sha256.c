@@ -23,7 +23,7 @@ static uint32_t rotate(uint32_t x, int n)
 /* The 64 words that the rounds take: the block's sixteen, and what is mixed from them. */
 static void schedule(const uint8_t *block, uint32_t w[64])
 {
-    for (int i = 0; i < 16; i++)
+    for (size_t i = 0; i < 16; i++)
         w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
                (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
     for (int i = 16; i < 64; i++) {
@@ -86,6 +86,6 @@ void sha256_hex(struct sha256 *h, char ret[2 * SHA256_SIZE + 1])
         length[i] = (uint8_t)(bits >> (56 - 8 * i));
     sha256_add(h, padding, 1 + (119 - h->bytes % 64) % 64); /* up to 8 bytes before a block's end */
     sha256_add(h, length, sizeof length);
-    for (int i = 0; i < 8; i++)
+    for (size_t i = 0; i < 8; i++)
         snprintf(ret + 8 * i, 9, "%08x", h->state[i]);
 }
