@@ -47,7 +47,7 @@ static void hash_word(struct sha256 *h, const char *word)
 
 int layer_key(const struct layer_set *set, char ret[LAYER_KEY_SIZE], struct err *e)
 {
-    struct layer_dep deps[LAYER_DEPS_MAX];
+    struct layer_dep deps[LAYER_DEPS_MAX] = {0};
     size_t           n = set->n;
     struct semver    node;
     struct sha256    h;
