@@ -211,6 +211,22 @@ static void try_files(struct examination *r)
         chart_put(&row->fix, "cd \"$(mktemp -d)\"");
 }
 
+/* With npm's own packages, which lie in every runtime. */
+static void try_overlay(struct report *r)
+{
+    autofree char     *layer = str_format("%s/lib", r->runtime_dir);
+    struct native_spec spec = default_spec(r);
+    struct err         e = {0};
+    struct row *row = add(r, "need", "overlay", "npm packages can be shown to a sandbox that runs");
+    const struct row *runtime = find(r, "runtime");
+
+    if (!runtime || runtime->state != ON)
+        return;
+    row->state = ON;
+    if (probe_attach(&spec, layer, &e) < 0)
+        set_off(row, e.msg);
+}
+
 /* ---- walls ---- */
 
 static const char *text_of(const json_t *object, const char *key)
@@ -377,6 +393,7 @@ static void examine(struct examination *r)
         return;
     try_runtime(r);
     try_files(r);
+    try_overlay(r);
     for (size_t i = 0; i < sizeof trials / sizeof trials[0]; i++)
         try_limit(r, &trials[i]);
 }
