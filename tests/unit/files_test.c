@@ -875,6 +875,85 @@ static void more_directories_than_watches(void **state)
     assert_int_equal(w->over, 1);
 }
 
+static void watches_come_back_when_there_are_fewer_directories(void **state)
+{
+    struct world *w = *state;
+
+    w->limits.watched = 2; /* the root and one */
+    make_dir(w, "a");
+    make_dir(w, "b");
+    open_files(w);
+    assert_int_equal(w->notes, 1);
+    drop_dir(w, "a");
+    begin(w);
+    end(w);
+    put(w, "b/told", "1"); /* without a run: by an event */
+    wait_for(w, &w->changes);
+    assert_string_equal(w->change, "created b/told");
+    assert_int_equal(w->notes, 1);
+}
+
+static bool no_inotify;
+int         __real_inotify_init1(int flags);
+int         __wrap_inotify_init1(int flags);
+
+int __wrap_inotify_init1(int flags)
+{
+    if (!no_inotify)
+        return __real_inotify_init1(flags);
+    errno = EMFILE;
+    return -1;
+}
+
+static void without_inotify_runs_walk(void **state)
+{
+    struct world   *w = *state;
+    struct timespec tick = {0, 20000000};
+
+    put(w, "old", "1");
+    put(w, "gone", "1");
+    no_inotify = true;
+    open_files(w);
+    no_inotify = false;
+    assert_non_null(strstr(w->note, "max_user_instances"));
+    put(w, "before", "1");
+    nanosleep(&tick, NULL);
+    begin_quota(w, 100000);
+    make_dir(w, "d");
+    put(w, "d/new", "1");
+    put(w, "old", "22");
+    drop(w, "gone");
+    expect(w, "created d/new\ndeleted gone\nupdated old\n");
+    begin_quota(w, 100000);
+    put_size(w, "d/large", 200000);
+    wait_for(w, &w->over);
+    assert_int_equal(w->over, 1);
+}
+
+/* A directory that takes long to look through does not hide what else happens. */
+static void a_huge_directory_does_not_delay_a_quota(void **state)
+{
+    struct world *w = *state;
+
+    make_dir(w, "huge");
+    many(w, "huge", 0, 20000);
+    open_files(w);
+    begin_quota(w, 100000000);
+    move(w, "huge", "moved");
+    wait_for(w, &w->changes); /* it has begun */
+    assert_true(w->changes < 20000);
+    assert_int_equal(w->over, 0);
+    int fd = openat(w->dir_fd, "z", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_int_equal(ftruncate(fd, 200000000), 0);
+    close(fd);
+    wait_for(w, &w->over);
+    assert_int_equal(w->over, 1);
+    assert_true(w->changes < 40000); /* while it was looked through */
+    end(w);
+    assert_true(w->cut); /* 40,001 rows */
+    assert_int_equal(w->n_rows, files_limits.rows);
+}
+
 static void more_rows_than_may_be(void **state)
 {
     struct world *w = *state;
@@ -1102,6 +1181,9 @@ int main(void)
          TEST(lost_events_are_made_up_by_a_walk),
          TEST(lost_events_before_a_run_are_not_its_own),
          TEST(more_directories_than_watches),
+         TEST(watches_come_back_when_there_are_fewer_directories),
+         TEST(without_inotify_runs_walk),
+         TEST(a_huge_directory_does_not_delay_a_quota),
          TEST(more_rows_than_may_be),
          TEST(more_entries_than_are_remembered),
          TEST(a_path_that_is_too_long_is_not_overlooked),
