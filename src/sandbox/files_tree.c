@@ -283,11 +283,11 @@ static void passage_begin(struct files *f, const char *path, const struct look *
 {
     struct passage *p = &f->passage;
     struct state   *known = paths_find(&f->known, path);
-    autofd int      fd = !known || known->kind != FILES_DIRECTORY
-                             ? -1
-                             : tree_open(f, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_NOFOLLOW,
-                                         RESOLVE_NO_SYMLINKS);
+    autofd int      fd = -1;
 
+    if (!known || known->kind != FILES_DIRECTORY)
+        return; /* no more */
+    fd = tree_open(f, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
     if (fd < 0 && !is_gone(errno)) /* made so by a run that it hides something from: told to that */
         marks_blind(f, marks_at(f, known->ctime_ns));
     if (fd < 0)
