@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -1015,6 +1016,44 @@ static void a_path_that_is_too_long_is_not_overlooked(void **state)
     assert_int_equal(w->over, 1);
 }
 
+/* As an ordinary user, from whom a sandbox that runs as the same can hide a directory. */
+static void an_unreadable_directory_does_not_hide_growth(void **state)
+{
+    struct world *w = *state;
+    bool          root = geteuid() == 0;
+
+    if (root) {
+        assert_int_equal(fchown(w->dir_fd, 65534, 65534), 0);
+        assert_int_equal(seteuid(65534), 0);
+        assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0); /* or /proc/self/fd is root's */
+    }
+    make_dir(w, "old");
+    assert_int_equal(fchmodat(w->dir_fd, "old", 0, 0), 0);
+    struct timespec tick = {0, 20000000};
+    nanosleep(&tick, NULL);
+    open_files(w);
+    begin_quota(w, 1 << 30);
+    put(w, "new", "1");
+    overflow(w); /* all is looked at: what nobody could read before is no reason */
+    end(w);
+    size_t over_by_old = w->over;
+    bool   cut_by_old = w->cut;
+    begin_quota(w, 1 << 30);
+    make_dir(w, "d");
+    put(w, "d/f", "1");
+    int fd = openat(w->dir_fd, "d/f", O_WRONLY | O_CLOEXEC);
+    assert_int_equal(fchmodat(w->dir_fd, "d", 0, 0), 0);
+    assert_int_equal(write(fd, "more", 4), 4);
+    close(fd);
+    end(w);
+    if (root)
+        assert_int_equal(seteuid(0), 0);
+    assert_int_equal(over_by_old, 0);
+    assert_false(cut_by_old);
+    assert_true(w->cut);
+    assert_int_equal(w->over, 1);
+}
+
 static void many_directories_come_and_go(void **state)
 {
     struct world *w = *state;
@@ -1186,6 +1225,7 @@ int main(void)
          TEST(more_rows_than_may_be),
          TEST(more_entries_than_are_remembered),
          TEST(a_path_that_is_too_long_is_not_overlooked),
+         TEST(an_unreadable_directory_does_not_hide_growth),
          TEST(many_directories_come_and_go),
          TEST(the_end_is_right_after_a_storm),
          TEST(a_mark_may_be_freed_in_its_ops),
