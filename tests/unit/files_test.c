@@ -343,6 +343,27 @@ static void directories_move_with_all_that_is_in_them(void **state)
     expect(w, "updated z/sub/3\n");
 }
 
+/* The new name may be looked through before or after the old one is found gone. */
+static void a_moved_directory_is_followed_whatever_comes_first(void **state)
+{
+    struct world *w = *state;
+
+    make_dir(w, "m");
+    open_files(w);
+    for (int i = 0; i < 4; i++) {
+        begin(w);
+        for (int k = 0; k < i; k++)
+            put(w, k ? "01" : "00", "1"); /* takes a turn */
+        move(w, "m", "a");
+        end(w);
+        begin(w);
+        put(w, "a/new", "1");
+        expect(w, "created a/new\n");
+        drop(w, "a/new");
+        move(w, "a", "m");
+    }
+}
+
 static void a_directory_may_become_a_file_and_back(void **state)
 {
     struct world *w = *state;
@@ -1198,6 +1219,7 @@ int main(void)
          TEST(writes_through_a_mapping_are_seen),
          TEST(renames_are_one_gone_and_one_new),
          TEST(directories_move_with_all_that_is_in_them),
+         TEST(a_moved_directory_is_followed_whatever_comes_first),
          TEST(a_directory_may_become_a_file_and_back),
          TEST(exchanged_directories),
          TEST(new_directories_are_followed_at_once),
