@@ -258,11 +258,18 @@ static void settle(struct files *f, const char *path, const struct look *look,
 
 static void watch(struct files *f, int dir_fd, const char *path, struct state *known)
 {
-    int wd;
+    autofree char *was = NULL;
+    int            wd;
 
     if (known->wd > 0 || f->unwatched)
         return;
-    wd = f->watches ? watches_add(f->watches, dir_fd, path) : -1;
+    wd = f->watches ? watches_add(f->watches, dir_fd, path, &was) : -1;
+    if (was) { /* it was moved here; perhaps it is back there before that is looked at */
+        struct state *there = paths_find(&f->known, was);
+        if (there && there->wd == wd)
+            there->wd = 0;
+        tree_look(f, was, 0, f->n_marks);
+    }
     if (wd > 0) {
         known->wd = wd;
         return;

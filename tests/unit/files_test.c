@@ -364,6 +364,34 @@ static void a_moved_directory_is_followed_whatever_comes_first(void **state)
     }
 }
 
+/* There and back between two looks: the watch was taken for the other name. */
+static void a_directory_that_moves_to_and_fro_is_followed(void **state)
+{
+    struct world *w = *state;
+
+    make_dir(w, "m");
+    make_dir(w, "m/x");
+    open_files(w);
+    for (int i = 0; i < 40; i++) {
+        char name[16];
+
+        begin(w);
+        move(w, "m", "a");
+        for (int k = 0; k < i % 10; k++)
+            event_base_loop(w->base, EVLOOP_NONBLOCK | EVLOOP_ONCE);
+        if (i % 4 > 1)
+            files_mark_free(files_mark(w->files, 0, &mark_ops, w)); /* makes it look */
+        move(w, "a", "m");
+        end(w);
+        begin(w);
+        snprintf(name, sizeof name, "m/x/%02d", i);
+        put(w, name, "1");
+        end(w);
+        assert_int_equal(w->n_rows, 1);
+        assert_non_null(strstr(w->rows, name));
+    }
+}
+
 static void a_directory_may_become_a_file_and_back(void **state)
 {
     struct world *w = *state;
@@ -1220,6 +1248,7 @@ int main(void)
          TEST(renames_are_one_gone_and_one_new),
          TEST(directories_move_with_all_that_is_in_them),
          TEST(a_moved_directory_is_followed_whatever_comes_first),
+         TEST(a_directory_that_moves_to_and_fro_is_followed),
          TEST(a_directory_may_become_a_file_and_back),
          TEST(exchanged_directories),
          TEST(new_directories_are_followed_at_once),
