@@ -270,8 +270,8 @@ function look(dir, depth) {
   for (const name of names) {
     const file = dir + '/' + name;
     let st; try { st = fs.lstatSync(file); } catch { continue; }
-    if (st.isDirectory() && depth < 12 && !/^\\/(usr|sys|proc\\/(sys|[0-9]+\\/(task|root|cwd|fd)))/.test(file)) look(file, depth + 1);
-    else if (st.isFile() && st.size < 4 << 20) try { if (fs.readFileSync(file).includes(secret)) found.push(file); } catch {}
+    if (st.isDirectory() && depth < 12 && !/^\\/(usr|sys|proc\\/(sys|[0-9]+\\/.))/.test(file)) look(file, depth + 1);
+    else if (st.isFile() && (!file.startsWith('/proc') || /(environ|cmdline)$/.test(file)) && st.size < 4 << 20) try { if (fs.readFileSync(file).includes(secret)) found.push(file); } catch {}
   }
 }
 look(process.argv[3] ?? '/', 0);
