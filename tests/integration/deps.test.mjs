@@ -109,7 +109,7 @@ for (const [installer, lock] of [['bun', 'bun.lock'], ['npm', 'package-lock.json
     const args = ['--dep', 'lead@^1', ...print('lead')], env = { JERBOA_INSTALLER: installer };
     assert.deepEqual(told(await runIn(store, registry, args, { env }).ended), ['rest 2.1', '1.1']);
     const text = fs.readFileSync(path.join(layerOf(store), lock), 'utf8');
-    assert.match(text, /rest@2\.1\.0|rest-2\.1\.0\.tgz/);
+    assert.match(text, /rest@2\.1\.0|"node_modules\/rest": \{\s*"version": "2\.1\.0"/);
     registry.stop();
     assert.deepEqual(told(await runIn(store, registry, args, { env }).ended), ['rest 2.1', '1.1']);
   });
@@ -268,7 +268,7 @@ const seen = new Set();
 function look(dir, depth) {
   let names; try { names = fs.readdirSync(dir); } catch { return; }
   for (const name of names) {
-    const file = dir + '/' + name;
+    const file = (dir === '/' ? '' : dir) + '/' + name;
     let st; try { st = fs.lstatSync(file); } catch { continue; }
     if (st.isDirectory() && depth < 12 && !/^\\/(usr|sys|proc\\/(sys|[0-9]+\\/.))/.test(file)) look(file, depth + 1);
     else if (st.isFile() && (!file.startsWith('/proc') || /(environ|cmdline)$/.test(file)) && st.size < 4 << 20) try { if (fs.readFileSync(file).includes(secret)) found.push(file); } catch {}
