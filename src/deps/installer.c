@@ -25,7 +25,8 @@ static const struct installer installers[] = {
               "--no-progress", "--no-update-notifier", "--package-lock=true", "--omit=dev"},
      .env = {"npm_config_cache=" INSTALLER_CACHE "/npm", "npm_config_fetch_retries=1",
              "npm_config_fetch_retry_mintimeout=1000", "npm_config_color=false",
-             "npm_config_logs_max=0", "npm_config_replace_registry_host=always"},
+             "npm_config_logs_max=0", "npm_config_replace_registry_host=always",
+             "npm_config_omit_lockfile_registry_resolved=true"},
      .audit = audit_npm_lock,
      .prefix = "npm error "},
 };

@@ -119,9 +119,9 @@ static int check_end(struct making *m, const char *who, const struct box_result 
         return err_set(e, ERR_LIMIT, "%s: the dependencies take more than %lld GiB", who,
                        LAYER_BYTES_MAX >> 30);
     if (r->run.verdict == VERDICT_TIMEOUT)
-        return err_set(e, ERR_TIMEOUT, "%s did not end within %d seconds", who, LIMIT_S);
+        return err_set(e, ERR_TIMEOUT, "%s: no end within %d seconds", who, LIMIT_S);
     if (r->run.verdict == VERDICT_OOM)
-        return err_set(e, ERR_LIMIT, "%s needs more than %lld GiB of memory", who,
+        return err_set(e, ERR_LIMIT, "%s: more than %lld GiB of memory are needed", who,
                        MEMORY_BYTES >> 30);
     if (r->run.verdict == VERDICT_SANDBOX_LOST) {
         *e = r->run.err;
@@ -317,7 +317,7 @@ static int explain_build(const char *output, struct err *e)
     static const struct {
         const char *words, *missing;
     } causes[] = {
-        {"find Python", "python3"},
+        {"ERR! find Python", "python3"},
         {"not found: make", "make"},
         {"make: not found", "make"},
         {"g++: No such file", "g++"},
@@ -415,8 +415,12 @@ static int build_if_wanted(struct making *m, struct err *e)
 static int begin(struct making *m, struct err *e)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+    autofd int            layers = store_ensure("layers", e);
     int                   begun;
 
+    if (layers < 0)
+        return store_explain(e);
+    entry_sweep(layers);
     for (int ms = 0;; ms += PAUSE_MS) {
         begun = layer_begin(m->request->key, m->request->max_age_ms, &m->entry, e);
         if (begun != 2)
@@ -469,8 +473,10 @@ static int make(struct making *m, struct err *e)
         return begun < 0 ? -1 : 0;
     }
     filled = fill(m, e);
-    if (filled == 0)
+    if (filled == 0) {
+        layer_release(&m->old); /* what takes its place removes it, unless somebody else uses it */
         return layer_commit(&m->entry, &m->set, e);
+    }
     layer_abort(&m->entry);
     if (filled == 1)
         layer_refresh(&m->old);
