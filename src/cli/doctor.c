@@ -212,19 +212,20 @@ static void try_files(struct examination *r)
 }
 
 /* With npm's own packages, which lie in every runtime. */
-static void try_overlay(struct report *r)
+static void try_overlay(struct examination *r)
 {
     autofree char     *layer = str_format("%s/lib", r->runtime_dir);
     struct native_spec spec = default_spec(r);
     struct err         e = {0};
-    struct row *row = add(r, "need", "overlay", "npm packages can be shown to a sandbox that runs");
-    const struct row *runtime = find(r, "runtime");
+    struct chart_row  *runtime = chart_find(&r->chart, "runtime");
+    struct chart_row  *row = chart_add(&r->chart, "need", "overlay",
+                                       "npm packages can be shown to a sandbox that runs");
 
-    if (!runtime || runtime->state != ON)
+    if (!runtime || runtime->state != CHART_ON)
         return;
-    row->state = ON;
+    row->state = CHART_ON;
     if (probe_attach(&spec, layer, &e) < 0)
-        set_off(row, e.msg);
+        chart_set_off(row, e.msg);
 }
 
 /* ---- walls ---- */
