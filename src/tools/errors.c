@@ -35,6 +35,19 @@ void errors_text(struct mcp_call *c, enum error_id id, ...)
     va_end(ap);
 }
 
+void errors_quote(struct mcp_call *c, const char *words, enum error_id id, ...)
+{
+    autofree char *text = NULL, *quote = NULL;
+    va_list        ap;
+
+    va_start(ap, id);
+    text = str_vformat(rows[id].text, ap);
+    va_end(ap);
+    quote = str_format("%s:\n%s", text, words);
+    mcp_call_text(c, quote);
+    mcp_call_set_failed(c);
+}
+
 void errors_fail(struct mcp_call *c, enum error_id id, ...)
 {
     va_list ap;

@@ -79,11 +79,11 @@ static void add_outputs(struct mcp_call *c, const json_t *rows)
 static void add_failure(struct mcp_call *c, const struct commands_result *r, const json_t *rows)
 {
     const struct run_result *last = &r->ended[r->n - 1].run;
+    const json_t            *row = json_array_get(rows, r->n - 1);
     char                     how[RUN_ENDING_MAX];
 
     run_ending(last, how);
-    errors_text(c, ERROR_COMMAND, r->n, how);
-    mcp_call_text(c, json_string_value(json_object_get(json_array_get(rows, r->n - 1), "stderr")));
+    errors_quote(c, json_string_value(json_object_get(row, "stderr")), ERROR_COMMAND, r->n, how);
 }
 
 static void on_done(void *owner, const struct commands_result *r)
