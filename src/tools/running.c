@@ -63,7 +63,7 @@ static void on_progress(void *owner, const char *sentence)
     struct running *r = owner;
 
     if (r->call)
-        progress_tell(&r->progress, r->call, sentence);
+        progress_tell(&r->progress, sentence);
 }
 
 static void on_done(void *owner, const struct job_result *result)
@@ -85,6 +85,7 @@ static void running_free(void *data)
 {
     struct running *r = data;
 
+    progress_done(&r->progress);
     r->call = NULL;
     if (r->job)
         job_cancel(r->job);
@@ -108,6 +109,7 @@ void running_start(struct mcp_call *c, struct box *b, const struct running_argum
         return;
     }
     r->call = c;
+    progress_init(&r->progress, box_base(b), c);
     r->arguments = json_incref((json_t *)mcp_call_arguments(c));
     r->stops_box = stops_box;
     r->spec = (struct job_spec){.box = b,
