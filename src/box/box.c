@@ -41,8 +41,8 @@ struct box {
     void (*free_data)(void *data);
 
     /* facts */
-    bool       ready, stop_wanted, gone;
-    struct err err; /* why it ended by itself */
+    bool       ready, stop_wanted, gone; /* ready stays: it has been */
+    struct err err;                      /* why it ended by itself */
 };
 
 struct boxes {
@@ -421,6 +421,11 @@ struct event_base *box_base(const struct box *b)
 const char *box_id(const struct box *b)
 {
     return b->id;
+}
+
+bool box_was_ready(const struct box *b)
+{
+    return b->ready;
 }
 
 const char *box_owner(const struct box *b)

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "box/job.h"
-#include "tools/outputs.h"
 #include "mcp/call.h"
+#include "tools/outputs.h"
 
 /* ---- one output ---- */
 

@@ -16,9 +16,9 @@ static const struct field fields[] = {
      RUNNING_DEPENDENCIES, RUNNING_DEPENDENCIES_SCHEMA},
     {"listenOnPort", FIELD_INT, AT(run.listen_on_port), false, 1, 65535,
      "Start the code as a background server on this port of the sandbox: returns when the port "
-     "answers (10 s at most), the server goes on and is reachable at 127.0.0.1 of the server's "
+     "answers, the server goes on and is reachable at 127.0.0.1 of the server's "
      "machine. A server on the same port is replaced. Default: wait for the script's end."},
-    {"timeoutMs", FIELD_INT, AT(run.timeout_ms), false, 1, RUN_MS_MAX, RUNNING_TIMEOUT},
+    {"timeoutMs", FIELD_INT, AT(run.timeout_ms), false, 1, RUN_MS_MAX, RUNNING_TIMEOUT_OR_PORT},
     {0},
 };
 #undef AT

@@ -120,7 +120,7 @@ void running_start(struct mcp_call *c, struct box *b, const struct running_argum
                                 .deps = r->deps,
                                 .timeout_ms = a->timeout_ms ? a->timeout_ms : t->timeout_ms,
                                 .port = (uint16_t)a->listen_on_port,
-                                .answer_ms = ANSWER_MS};
+                                .answer_ms = a->timeout_ms ? a->timeout_ms : ANSWER_MS};
     read_dependencies(a->dependencies, r->deps, &r->spec.n_deps, &e); /* was checked */
     mcp_call_set_data(c, r, running_free);
     r->job = job_start(&r->spec, &ops, r);
