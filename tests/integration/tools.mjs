@@ -35,8 +35,8 @@ function closed(schema) {
   return schema.properties && typeof schema.properties === 'object' && schema.type ? { ...copy, additionalProperties: false } : copy;
 }
 
-async function startHttp(args, env) {
-  const child = spawn(program, ['serve', '--http', '127.0.0.1:0', ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+async function startHttp([command, ...before], args, env) {
+  const child = spawn(command, [...before, 'serve', '--http', '127.0.0.1:0', ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] });
   const exited = once(child, 'exit');
   let log = '';
   const url = await new Promise((resolve, reject) => {
@@ -60,8 +60,8 @@ async function startHttp(args, env) {
 }
 
 /** The SDK starts it and ends its input. */
-function startStdio(kind, args, env) {
-  const transport = new kind.StdioClientTransport({ command: program, args: ['serve', ...args], env, stderr: 'pipe' });
+function startStdio(kind, [command, ...before], args, env) {
+  const transport = new kind.StdioClientTransport({ command, args: [...before, 'serve', ...args], env, stderr: 'pipe' });
   let log = '';
   transport.stderr.setEncoding('utf8').on('data', (text) => { log += text; });
   return { get pid() { return transport.pid; }, log: () => log, transport, stop: () => {} };
@@ -74,10 +74,13 @@ function askFor(transport, version) {
     ? { ...message, params: { ...message.params, protocolVersion: version } } : message, ...more);
 }
 
-/** A client with its own server; `version` is for one that is older than what the SDK would speak. */
-export async function connect({ http, mode = 'legacy', version } = {}, args = [], more = {}) {
-  const env = childEnv(more);
-  const server = http ? await startHttp(args, env) : startStdio(version ? oneStdio : twoStdio, args, env);
+/**
+ * A client with its own server. `version` is for one that is older than what the SDK would speak; `wrap` is a command that starts
+ * the server, `binary` another one than ours.
+ */
+export async function connect({ http, mode = 'legacy', version, binary = program, wrap = [] } = {}, args = [], more = {}) {
+  const env = childEnv(more), command = [...wrap, binary];
+  const server = http ? await startHttp(command, args, env) : startStdio(version ? oneStdio : twoStdio, command, args, env);
   if (version) askFor(server.transport, version);
   const client = version ? new one.Client(info, {}) : new two.Client(info, { versionNegotiation: { mode } });
   const errors = [];
