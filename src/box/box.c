@@ -238,8 +238,8 @@ static void on_age(void *owner)
 {
     struct box *b = owner;
 
-    err_set(&b->err, ERR_TIMEOUT, "the sandbox reached its age of %lld s",
-            (long long)(b->all->spec.age_ms / 1000));
+    err_set(&b->err, ERR_TIMEOUT, "the sandbox reached its age of %g s",
+            (double)b->all->spec.age_ms / 1000);
     if (b->sandbox)
         sandbox_fail(b->sandbox, b->err.kind, b->err.msg); /* what runs in it is told why */
     later_ask(&b->later);

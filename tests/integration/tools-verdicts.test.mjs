@@ -79,25 +79,34 @@ describe('verdicts', limit, () => {
     printed(await s.once(`import fs from 'node:fs'; fs.writeFileSync('files/small', 'x')`), ''); // each run has its own measure
   });
 
-  test('sandbox_lost: stopped by another call', async () => {
-    const container_id = await s.sandbox();
-    const run = s.run(container_id, 'console.log("begun"); setInterval(() => {}, 1000)');
-    const waits = s.run(container_id, 'console.log("never")');
-    await until(() => inside(s.pid).length > 0, 'it did not start');
-    await s.call('sandbox_stop', { container_id });
-    failed(await run, 'sandbox_lost', /was stopped.*call sandbox_initialize/);
-    refused(await waits, /^The call was not run: sandbox js-sbx-\S+ was stopped: call sandbox_initialize/);
-  });
+  for (const place of ['a directory of the user', 'a directory of its own'])
+    test(`sandbox_lost, with ${place}`, async (t) => {
+      const c = place === 'a directory of its own' ? await connectFor(t, variants['stdio, legacy']) : s;
+      const begun = 'console.log("begun"); setInterval(() => {}, 1000)';
+      const nodes = () => inside(c.pid).length > 0;
 
-  test('sandbox_lost: the walls came down', async () => {
-    const container_id = await s.sandbox();
-    const run = s.run(container_id, 'console.log("begun"); setInterval(() => {}, 1000)', {}, { onprogress: () => {} });
-    await until(() => inside(s.pid).length > 0, 'it did not start');
-    for (const p of descendants(s.pid).filter((p) => p.name === 'jerboa-jail')) process.kill(p.pid, 'SIGKILL');
-    failed(await run, 'sandbox_lost', /call sandbox_initialize/);
-    refused(await s.run(container_id, '1'), /is unknown or has expired/);
-    printed(await s.once('console.log("others go on")'), 'others go on\n');
-  });
+      // Stopped by another call.
+      const stopped = await c.sandbox();
+      const run = c.run(stopped, begun), waits = c.run(stopped, 'console.log("never")');
+      await until(nodes, 'it did not start');
+      await c.call('sandbox_stop', { container_id: stopped });
+      failed(await run, 'sandbox_lost', /was stopped.*call sandbox_initialize/);
+      refused(await waits, /^The call was not run: .*was stopped.*: call sandbox_initialize/);
+
+      // The walls came down.
+      for (const call of [(id) => c.run(id, begun), (id) => c.exec(id, 'sleep 1007'), (id) => c.run(id, begun, { listenOnPort: 9 })]) {
+        const lost = await c.sandbox();
+        const answer = call(lost);
+        await until(nodes, 'it did not start');
+        for (const p of descendants(c.pid).filter((d) => d.name === 'jerboa-jail')) process.kill(p.pid, 'SIGKILL');
+        const r = await answer;
+        assert.equal(r.isError, true);
+        assert.match(texts(r).join(), /jail ended before its time/);
+        if (r.structuredContent?.verdict) failed(r, 'sandbox_lost', /call sandbox_initialize/);
+        refused(await c.run(lost, '1'), /is unknown or has expired/);
+      }
+      printed(await c.once('console.log("others go on")'), 'others go on\n');
+    });
 });
 
 describe('outputs', limit, () => {
