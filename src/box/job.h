@@ -30,10 +30,10 @@ struct job_result {
     struct box          *box; /* NULL: it is gone */
     const char          *box_id, *files_dir;
     struct err           err;             /* it was not run: the box ended, … */
-    bool                 began;           /* it had its turn */
-    bool                 install_failed;  /* … or a dependency could not be installed */
+    bool                 install_failed;  /* … or a dependency could not be installed, … */
+    bool                 never_started;   /* … or the box did not come up */
     struct run_result    run;             /* of a script, or of a server that died */
-    struct keep         *out, *err_out;   /* of a script; else NULL */
+    struct keep         *out, *err_out;   /* of a script, or what a server left; else NULL */
     struct server_result server;          /* of a server */
     bool                 install_skipped; /* there was nothing to install */
     const char          *install_output;  /* or NULL */

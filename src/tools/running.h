@@ -25,6 +25,8 @@ enum { CODE_MAX = 4 << 20, DEPENDENCIES_MAX = 64, RUN_MS_MAX = 600000 };
     "{\"items\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},\"version\":{" \
     "\"type\":\"string\"}},\"required\":[\"name\",\"version\"],\"additionalProperties\":false}}"
 #define RUNNING_TIMEOUT "Time limit in ms from Node's start ({timeoutMs})."
+#define RUNNING_TIMEOUT_OR_PORT                                                                    \
+    RUNNING_TIMEOUT " With listenOnPort: how long to wait for the port (10000)."
 
 /* False: the call was failed, and nothing was made. */
 bool running_check(struct mcp_call *c, const struct running_arguments *a);
