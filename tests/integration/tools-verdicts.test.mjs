@@ -95,6 +95,7 @@ describe('verdicts', limit, () => {
 
       // The walls came down.
       for (const call of [(id) => c.run(id, begun), (id) => c.exec(id, 'sleep 1007'), (id) => c.run(id, begun, { listenOnPort: 9 })]) {
+        await until(() => !nodes(), 'the one before still runs');
         const lost = await c.sandbox();
         const answer = call(lost);
         await until(nodes, 'it did not start');
