@@ -43,8 +43,8 @@ struct box {
     void (*free_data)(void *data);
 
     /* facts */
-    bool       ready, stop_wanted, gone;
-    struct err err; /* why it ended by itself */
+    bool       ready, stop_wanted, gone; /* ready stays: it has been */
+    struct err err;                      /* why it ended by itself */
 };
 
 struct boxes {
@@ -243,8 +243,8 @@ static void on_age(void *owner)
 {
     struct box *b = owner;
 
-    err_set(&b->err, ERR_TIMEOUT, "the sandbox reached its age of %lld s",
-            (long long)(b->all->spec.age_ms / 1000));
+    err_set(&b->err, ERR_TIMEOUT, "the sandbox reached its age of %g s",
+            (double)b->all->spec.age_ms / 1000);
     if (b->sandbox)
         sandbox_fail(b->sandbox, b->err.kind, b->err.msg); /* what runs in it is told why */
     later_ask(&b->later);
@@ -429,6 +429,11 @@ const char *box_id(const struct box *b)
     return b->id;
 }
 
+bool box_was_ready(const struct box *b)
+{
+    return b->ready;
+}
+
 const char *box_owner(const struct box *b)
 {
     return b->owner;
@@ -478,6 +483,17 @@ void box_hold_layer(struct box *b, const struct layer_hold *hold)
 const char *box_layer_dir(const struct box *b)
 {
     return b->layer.dir;
+}
+
+bool box_has_egress(const struct box *b)
+{
+    return b->sandbox && sandbox_egress(b->sandbox);
+}
+
+void box_set_policy(struct box *b, const struct policy *policy)
+{
+    if (box_has_egress(b))
+        egress_set_policy(sandbox_egress(b->sandbox), policy);
 }
 
 int box_publish(struct box *b, uint16_t port, uint16_t *ret_host, struct err *e)

@@ -18,10 +18,19 @@ static const struct {
 /* The formats are the table's: their arguments stand beside them in errors.h. */
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 
+/* What others wrote (a name, an id, a registry's reason) does not make two lines of one. */
+static void make_one_line(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = ' ';
+}
+
 static void add_text(struct mcp_call *c, enum error_id id, va_list ap)
 {
     autofree char *text = str_vformat(rows[id].format, ap);
 
+    make_one_line(text);
     mcp_call_text(c, text);
     mcp_call_set_failed(c);
 }
@@ -33,6 +42,19 @@ void errors_text(struct mcp_call *c, enum error_id id, ...)
     va_start(ap, id);
     add_text(c, id, ap);
     va_end(ap);
+}
+
+void errors_quote(struct mcp_call *c, const char *words, enum error_id id, ...)
+{
+    autofree char *text = NULL, *quote = NULL;
+    va_list        ap;
+
+    va_start(ap, id);
+    text = str_vformat(rows[id].text, ap);
+    va_end(ap);
+    quote = str_format("%s:\n%s", text, words);
+    mcp_call_text(c, quote);
+    mcp_call_set_failed(c);
 }
 
 void errors_fail(struct mcp_call *c, enum error_id id, ...)

@@ -16,13 +16,13 @@
       "on the server's machine 'jerboa doctor' tells what is missing and how to mend it")          \
     X(STOPPED, "The call was not run: %s", "call sandbox_initialize for a new sandbox")            \
     X(PORT, "The port could not be published: %s", "choose another port")                          \
-    X(NETWORK, "There is no network policy '%.40s' for a sandbox",                                 \
+    X(NETWORK, "This sandbox cannot have the network policy '%.40s'",                              \
       "leave network out, or give none, npm or internet")                                          \
     X(BAD_DEPENDENCY, "The dependencies are not valid: %s",                                        \
       "give each a package name and a semver range, dist-tag or npm:name@range")                   \
     X(INSTALL, "The dependencies could not be installed: %s",                                      \
       "the code was not run; correct name or version, or try again later")                         \
-    X(COMMAND, "Command %zu failed with %s:", "its stderr follows")                                \
+    X(COMMAND, "Command %zu failed with %s", "its stderr follows")                                 \
     X(EMPTY_COMMAND, "Command %zu is empty", "give each command as a non-empty string")            \
     X(FILES, "The files directory cannot be used: %s", "tell the operator of this server")         \
     X(RUN_LOST, "Error during execution: sandbox_lost: %s",                                        \
@@ -63,7 +63,9 @@ enum error_id {
 
 /* The text and the remedy as one block; the arguments of both in their order. */
 void errors_text(struct mcp_call *c, enum error_id id, ...);
-/* The same as the whole answer: isError, and the call is over. */
+/* The text alone, and on the lines behind it what the remedy speaks of: a program's own words. */
+void errors_quote(struct mcp_call *c, const char *words, enum error_id id, ...);
+/* The text and the remedy as the whole answer: isError, and the call is over. */
 void errors_fail(struct mcp_call *c, enum error_id id, ...);
 
 void errors_print(void); /* docs/errors.md, on stdout */

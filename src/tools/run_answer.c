@@ -334,6 +334,8 @@ static const char *verdict_of_job(const struct answer *a)
 {
     if (is_background(a))
         return verdict_name(a->r->server.answered ? VERDICT_OK : VERDICT_TIMEOUT);
+    if (a->spec->port && a->r->run.verdict == VERDICT_OK) /* a server that ends is none */
+        return verdict_name(VERDICT_ERROR);
     return verdict_name(a->r->run.verdict);
 }
 
@@ -403,11 +405,6 @@ static void answer_init(struct answer *a)
 {
     run_text_init(&a->out, a->call, a->r->out);
     run_text_init(&a->err, a->call, a->r->err_out);
-    if (a->r->server.died) {
-        free(a->out.text);
-        a->out.text =
-            str_ndup(a->r->server.output ? a->r->server.output : "", a->r->server.output_size);
-    }
     a->uris = calloc(a->r->n_files + 1, sizeof *a->uris);
     if (!a->uris)
         abort();
@@ -424,16 +421,21 @@ static void answer_done(struct answer *a)
     run_text_done(&a->err);
 }
 
+static enum error_id why_not_run(const struct job_result *r)
+{
+    if (r->install_failed)
+        return ERROR_INSTALL;
+    if (r->server.unpublished)
+        return ERROR_PORT;
+    return r->never_started ? ERROR_CANNOT_START : ERROR_STOPPED;
+}
+
 void run_answer(struct mcp_call *c, const struct job_spec *spec, const struct job_result *r)
 {
     struct answer a = {.call = c, .spec = spec, .r = r};
 
     if (r->err.kind) {
-        errors_fail(c,
-                    r->install_failed    ? ERROR_INSTALL
-                    : r->server.err.kind ? ERROR_PORT
-                                         : ERROR_STOPPED,
-                    r->err.msg);
+        errors_fail(c, why_not_run(r), r->err.msg);
         return;
     }
     answer_init(&a);
