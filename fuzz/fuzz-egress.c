@@ -37,7 +37,7 @@ enum {
     GARBLES = 128,     /* the name server's answers have a wrong byte */
 };
 
-enum { CHANNELS = 256, OUTSIDE = 512, REGISTRY_PORT = 4873 };
+enum { CHANNELS = 256, OUTSIDE = 512, REGISTRY_PORT = 4873, TXT = 16, LONG = 5000 };
 
 static const uint8_t public_address[] = {93, 184, 216, 34}, private_address[] = {10, 1, 2, 3};
 static const char    registry[] = "http://10.9.9.9:4873/";
@@ -58,13 +58,15 @@ static struct play {
     struct {
         int  fd;
         bool is_server; /* of names */
+        bool by_stream;
     } outside[OUTSIDE];
     size_t n_outside;
 } play;
 
 /* ---- the outside ---- */
 
-static void check_address(const struct sockaddr *to)
+/* Its port. What code wants at port 53 is answered here and never carried out. */
+static uint16_t check_address(const struct sockaddr *to)
 {
     const struct sockaddr_in  *four = (const struct sockaddr_in *)to;
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)to;
@@ -80,19 +82,23 @@ static void check_address(const struct sockaddr *to)
         port = ntohs(six->sin6_port);
     }
     ip_format(&address, text);
+    if (port == DNS_PORT) { /* the resolver's, who asks this machine when nobody is configured */
+        assert(strcmp(text, "127.0.0.1") == 0);
+        return port;
+    }
     assert(!ip_special(&address) || (strcmp(text, "10.9.9.9") == 0 && port == REGISTRY_PORT));
     assert(port != 0);
+    return port;
 }
 
 int __wrap_connect(int fd, const struct sockaddr *to, socklen_t size)
 {
     int       type, ends[2];
     socklen_t type_size = sizeof type;
+    uint16_t  port = check_address(to);
 
     (void)size;
     assert(getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0);
-    if (type == SOCK_STREAM)
-        check_address(to);
     if (play.n_outside == OUTSIDE || (type == SOCK_STREAM && play.flags & REFUSES)) {
         errno = ECONNREFUSED;
         return -1;
@@ -101,21 +107,52 @@ int __wrap_connect(int fd, const struct sockaddr *to, socklen_t size)
     assert(dup3(ends[0], fd, O_CLOEXEC) == fd);
     close(ends[0]);
     play.outside[play.n_outside].fd = ends[1];
-    play.outside[play.n_outside++].is_server = type == SOCK_DGRAM;
+    play.outside[play.n_outside].by_stream = type == SOCK_STREAM;
+    play.outside[play.n_outside++].is_server = port == DNS_PORT;
     return 0;
 }
 
-static void answer_query(int fd, uint8_t *query, size_t size)
+/* A text that no datagram holds: truncated there, whole by TCP. */
+static size_t answer_text(uint8_t *bytes, size_t size, bool by_stream)
+{
+    static const uint8_t record[] = {0xc0, 12, 0, 16, 0, 1, 0, 0, 0, 60, LONG >> 8, LONG & 255};
+
+    if (!by_stream) {
+        bytes[2] |= 2;
+        return size;
+    }
+    bytes[7] = 1;
+    memcpy(bytes + size, record, sizeof record);
+    memset(bytes + size + sizeof record, 'x', LONG);
+    return size + sizeof record + LONG;
+}
+
+static void answer_query(int fd, const uint8_t *query, size_t size, bool by_stream)
 {
     struct dns_query q;
     struct ip        address = ip_from_v4(play.flags & PRIVATE ? private_address : public_address);
-    uint8_t          bytes[DNS_MESSAGE_MAX];
+    uint8_t          bytes[2 + DNS_MESSAGE_MAX + 2 * LONG], *message = bytes + 2;
 
     assert(dns_parse_query(query, size, &q) == 0); /* ours */
-    size = dns_answer(query, &q, DNS_OK, q.type == DNS_A ? &address : NULL, bytes);
+    size = dns_answer(query, &q, DNS_OK, q.type == DNS_A ? &address : NULL, message);
+    if (q.type == TXT)
+        size = answer_text(message, size, by_stream);
     if (play.flags & GARBLES)
-        bytes[query[1] % size] ^= query[0];
-    send(fd, bytes, size, MSG_NOSIGNAL);
+        message[query[1] % size] ^= query[0];
+    bytes[0] = (uint8_t)(size >> 8), bytes[1] = (uint8_t)size;
+    if (by_stream)
+        send(fd, bytes, size + 2, MSG_NOSIGNAL);
+    else
+        send(fd, message, size, MSG_NOSIGNAL);
+}
+
+static void serve_names(int fd, bool by_stream)
+{
+    uint8_t bytes[DNS_MESSAGE_MAX];
+    ssize_t n;
+
+    while ((n = recv(fd, bytes, sizeof bytes, 0)) > 0)
+        answer_query(fd, by_stream ? bytes + 2 : bytes, (size_t)n - (by_stream ? 2 : 0), by_stream);
 }
 
 static void play_outside(void)
@@ -127,8 +164,7 @@ static void play_outside(void)
         ssize_t n;
 
         if (play.outside[i].is_server) {
-            while ((n = recv(fd, bytes, sizeof bytes, 0)) > 0)
-                answer_query(fd, bytes, (size_t)n);
+            serve_names(fd, play.outside[i].by_stream);
         } else if (play.flags & HANGS_UP) {
             fd_close(&play.outside[i].fd);
         } else if (!(play.flags & SILENT)) {
@@ -272,6 +308,8 @@ static void parse_message(const uint8_t *data, size_t size)
 
     if (size > DNS_MESSAGE_MAX)
         return;
+    memcpy(bytes, data, size);
+    assert(dns_drop_additional(bytes, size) <= size);
     dns_answer_bad(data, size, bytes);
     dns_read_addresses(data, size, DNS_A, &found);
     dns_read_addresses(data, size, DNS_AAAA, &found);
@@ -279,10 +317,14 @@ static void parse_message(const uint8_t *data, size_t size)
     if (dns_parse_query(data, size, &q) < 0)
         return;
     dns_fits(data, size, data, size);
+    assert(q.most >= DNS_PLAIN_MAX && q.most <= DNS_MESSAGE_MAX);
     n = dns_answer(data, &q, DNS_OK, &address, bytes);
     assert(dns_fits(data, size, bytes, n));
+    n = dns_fit(bytes, n, &q, q.most);
+    assert(dns_fits(data, size, bytes, n) && n <= q.most && !dns_is_truncated(bytes));
     assert(dns_read_addresses(bytes, n, DNS_A, &found) == 0 && found.n == 1);
     assert(memcmp(&found.list[0], &address, sizeof address) == 0);
+    assert(dns_drop_additional(bytes, n) == n - (q.has_edns ? DNS_EDNS : 0));
     n = dns_ask(7, q.name, DNS_AAAA, bytes);
     assert(dns_parse_query(bytes, n, &again) == 0 && strcmp(q.name, again.name) == 0);
 }

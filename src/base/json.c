@@ -1,7 +1,9 @@
 #include "base/json.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
 
 static json_t *load(const char *text, size_t size, json_error_t *at)
 {
@@ -36,40 +38,16 @@ json_t *json_parse_told(const char *text, size_t size, bool *ret_is_json, struct
     return NULL;
 }
 
-/* How many bytes the character at `p` has; 0: it is none (RFC 3629). */
-static size_t character_size(const unsigned char *p, size_t size)
-{
-    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-
-    if (n == 0 || n > size || p[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) || /* overlong, surrogate */
-        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))   /* overlong, too large */
-        return 0;
-    return n;
-}
-
 json_t *json_text(const char *text, size_t size)
 {
-    static const char replacement[] = "\xef\xbf\xbd";
-    json_t           *j = json_stringn(text, size);
-    char             *mended, *out;
+    json_t            *j = json_stringn(text, size);
+    autobuf struct buf mended = {0};
 
     if (j)
         return j;
-    mended = out = malloc(3 * size);
-    if (!mended)
-        abort();
-    for (size_t i = 0, n; i < size; i += n ? n : 1) {
-        n = character_size((const unsigned char *)text + i, size - i);
-        memcpy(out, n ? text + i : replacement, n ? n : 3);
-        out += n ? n : 3;
-    }
-    j = json_stringn(mended, (size_t)(out - mended));
-    free(mended);
+    buf_init(&mended, 3 * size);
+    utf8_mend((const uint8_t *)text, size, &mended);
+    j = json_stringn((const char *)mended.data, mended.size);
     if (!j)
         abort();
     return j;

@@ -190,7 +190,7 @@ void options_print_help(const struct option *rows)
             snprintf(letter, sizeof letter, "-%c, ", rows->letter);
         snprintf(left, sizeof left, "%s--%s%s%s", letter, rows->name, rows->argument ? " " : "",
                  rows->argument ? rows->argument : "");
-        printf("  %-24s %s\n", left, rows->help);
+        printf("  %-26s %s\n", left, rows->help);
     }
 }
 

@@ -64,6 +64,32 @@ char *str_format(const char *fmt, ...)
     return text;
 }
 
+char *str_quote(const char *text)
+{
+    static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                   "0123456789/._-+,:@%=";
+    static const char quote[] = {'\'', '\\', '\'', '\''}; /* out, escaped, in again */
+    size_t            n = strlen(text), at = 0;
+    char             *quoted;
+
+    if (n > 0 && text[strspn(text, harmless)] == '\0')
+        return str_dup(text);
+    quoted = calloc(n + 1, sizeof quote); /* room for the outer two and the end as well */
+    if (!quoted)
+        abort();
+    quoted[at++] = '\'';
+    for (; *text; text++) {
+        if (*text == '\'') {
+            memcpy(quoted + at, quote, sizeof quote);
+            at += sizeof quote;
+        } else {
+            quoted[at++] = *text;
+        }
+    }
+    quoted[at] = '\'';
+    return quoted;
+}
+
 /* Levenshtein's distance; words longer than the row are never near. */
 static size_t distance(const char *a, const char *b)
 {

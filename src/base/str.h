@@ -15,6 +15,9 @@ char *str_dup(const char *text);                                              /*
 char *str_ndup(const char *text, size_t size_max);
 char *str_vformat(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 
+/* As one word of a shell's: in quotes, unless all of it is harmless. The caller frees. */
+char *str_quote(const char *text);
+
 int str_hex_digit(char c); /* its value; -1: it is none */
 
 /* The word of the list (ended by NULL) that is nearest to `word`, or NULL when none is near enough

@@ -9,29 +9,26 @@
  *
  * The exit status says whether the native engine works: whether all rows that are required are on.
  * Walls that bound and limits may be off; they are told. */
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/str.h"
+#include "cli/chart.h"
 #include "cli/inside.h"
 #include "cli/probe.h"
 #include "cli/verb.h"
-#include "config.h"
 #include "store/capture.h"
 #include "store/runtime.h"
 #include "store/store.h"
 
-enum { ROWS_MAX = 64, FACTS_MAX = 4096, CAPTURE_MS = 10000 };
+enum { FACTS_MAX = 4096, CAPTURE_MS = 10000 };
 
 struct doctor_options {
     bool json;
@@ -53,184 +50,92 @@ static const char details[] =
     "sandboxes start and keep code in; store and runtime, which a run would still have to fetch,\n"
     "are needs of their own and do not count.\n";
 
-/* ---- rows ---- */
-
-enum state { UNTRIED, ON, OFF };
-
-static const char *const state_names[] = {[UNTRIED] = "untried", [ON] = "on", [OFF] = "off"};
-
-struct row {
-    const char *kind; /* need, wall, bound, limit */
-    char       *name;
-    bool        required; /* for the engine to work */
-    enum state  state;
-    char       *what; /* it is for, or was seen */
-    char       *why;  /* it is not on, or NULL */
-    char       *fix;  /* one command, or NULL */
+struct examination {
+    struct chart chart;
+    char        *self; /* this program, for commands */
+    char         runtime_dir[PATH_MAX];
 };
-
-struct report {
-    struct row rows[ROWS_MAX];
-    size_t     n;
-    char       self[PATH_MAX]; /* this program, for commands */
-    char       runtime_dir[PATH_MAX];
-};
-
-static void put(char **to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void put(char **to, const char *fmt, ...)
-{
-    char   *text;
-    va_list args;
-
-    va_start(args, fmt);
-    text = str_vformat(fmt, args);
-    va_end(args);
-    free(*to);
-    *to = text;
-}
-
-static struct row *add(struct report *r, const char *kind, const char *name, const char *what)
-{
-    struct row *row = &r->rows[r->n++];
-
-    assert(r->n <= ROWS_MAX);
-    row->kind = kind;
-    put(&row->name, "%s", name);
-    put(&row->what, "%s", what);
-    return row;
-}
-
-static void report_done(struct report *r)
-{
-    for (size_t i = 0; i < r->n; i++) {
-        free(r->rows[i].name);
-        free(r->rows[i].what);
-        free(r->rows[i].why);
-        free(r->rows[i].fix);
-    }
-}
-
-static struct row *find(struct report *r, const char *name)
-{
-    for (size_t i = 0; i < r->n; i++)
-        if (strcmp(r->rows[i].name, name) == 0)
-            return &r->rows[i];
-    return NULL;
-}
-
-static const char *sudo(void)
-{
-    return geteuid() == 0 ? "" : "sudo ";
-}
-
-/* The command in a sentence of the jail's, which ends in `as root: COMMAND`; returns where that
- * begins, or NULL. */
-static const char *take_command(struct row *row, const char *sentence)
-{
-    const struct {
-        const char *words, *prefix;
-    } marks[] = {{"as root: ", sudo()}, {"start it with: ", ""}};
-
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
-        const char *mark = strstr(sentence, marks[i].words);
-        if (!mark)
-            continue;
-        put(&row->fix, "%s%s", marks[i].prefix, mark + strlen(marks[i].words));
-        return mark;
-    }
-    return NULL;
-}
-
-/* Why, and what to do: advice that is no command goes with the reason. */
-static void set_off_with(struct row *row, const char *why, const char *fix)
-{
-    row->state = OFF;
-    if (!*fix || take_command(row, fix))
-        put(&row->why, "%s", why);
-    else
-        put(&row->why, "%s; %s", why, fix);
-}
-
-/* Both in one sentence, as errors have it. */
-static void set_off(struct row *row, const char *sentence)
-{
-    const char *command = take_command(row, sentence);
-    size_t      n = command ? (size_t)(command - sentence) : strlen(sentence);
-
-    row->state = OFF;
-    while (n > 0 && strchr(" :;", sentence[n - 1]))
-        n--;
-    put(&row->why, "%.*s", (int)n, sentence);
-}
 
 /* ---- needs that are seen from here ---- */
 
-static void look_for_program(struct report *r, const char *name, bool required)
+static void look_for_program(struct examination *r, const char *name, bool required)
 {
-    struct err     e = {0};
-    autofree char *path = program_find(name, &e);
-    struct row    *row = add(r, "need", name, path ? path : "a program of Jerboa");
+    struct err        e = {0};
+    autofree char    *path = program_find(name, &e);
+    struct chart_row *row = chart_add(&r->chart, "need", name, path ? path : "a program of Jerboa");
 
     row->required = required;
-    row->state = path ? ON : OFF;
-    if (path)
-        return;
-    set_off(row, e.msg);
-    put(&row->fix, "make install");
+    row->state = path ? CHART_ON : CHART_OFF;
+    if (!path)
+        chart_set_off(row, e.msg); /* it says where to get one: no command here can */
 }
 
-/* The nearest directory that is there already belongs to somebody else. */
-static void set_owner_fix(struct row *row, char *path)
+/* Somebody else's; what is not there is nobody's. */
+static bool is_others(const char *path)
 {
-    char *slash = strrchr(path, '/'); /* of the part: the whole store is meant */
+    struct stat st;
+
+    return stat(path, &st) == 0 && st.st_uid != getuid();
+}
+
+/* Who may not write the store: what is his own he opens again, the rest root makes over to him.
+ * `path` is its part that was wanted; the whole store is meant, or where none is yet, the nearest
+ * directory above that there is. */
+static void set_access_fix(struct chart_row *row, char *path)
+{
+    bool        others = is_others(path);
+    char       *slash = strrchr(path, '/');
+    const char *deep = " -R";
 
     *slash = '\0';
-    if (access(path, F_OK) == 0) {
-        put(&row->fix, "%schown -R %u %s", sudo(), (unsigned)getuid(), path);
-        return;
-    }
-    while ((slash = strrchr(path, '/')) && slash != path && access(path, F_OK) < 0)
+    while (access(path, F_OK) < 0 && (slash = strrchr(path, '/')) && slash != path) {
         *slash = '\0';
-    put(&row->fix, "%schown %u %s", sudo(), (unsigned)getuid(), path);
+        deep = "";
+    }
+    autofree char *quoted = str_quote(path);
+    if (others || is_others(path))
+        chart_put(&row->fix, "%schown%s %u %s", chart_sudo(), deep, (unsigned)getuid(), quoted);
+    else
+        chart_put(&row->fix, "chmod%s u+rwX %s", deep, quoted);
 }
 
-static void look_at_store(struct report *r)
+static void look_at_store(struct examination *r)
 {
-    char        path[STORE_PATH_MAX] = "";
-    struct err  e = {0};
-    autofd int  fd = store_path("runtimes", path, &e) < 0 ? -1 : store_ensure("runtimes", &e);
-    struct row *row = add(r, "need", "store", path);
+    char              path[STORE_PATH_MAX] = "";
+    struct err        e = {0};
+    autofd int        fd = store_path("runtimes", path, &e) < 0 ? -1 : store_ensure("runtimes", &e);
+    struct chart_row *row = chart_add(&r->chart, "need", "store", path);
 
     if (fd >= 0 && faccessat(fd, ".", W_OK, AT_EACCESS) < 0) {
         err_sys(&e, "%.150s", path);
         fd_close(&fd);
     }
-    row->state = fd < 0 ? OFF : ON;
+    row->state = fd < 0 ? CHART_OFF : CHART_ON;
     if (fd >= 0)
         return;
-    set_off(row, e.msg);
+    chart_set_off(row, e.msg);
     if (e.sys == EACCES || e.sys == EPERM)
-        set_owner_fix(row, path);
+        set_access_fix(row, path);
     else /* nobody else's: a name that can be foretold could be taken */
-        put(&row->fix, "export JERBOA_HOME=\"$(mktemp -d /var/tmp/jerboa-XXXXXX)\"");
+        chart_put(&row->fix, "export JERBOA_HOME=\"$(mktemp -d /var/tmp/jerboa-XXXXXX)\"");
 }
 
-static void look_for_bundle(struct report *r)
+static void look_for_bundle(struct examination *r)
 {
-    const char *bundle = native_bundle();
-    struct row *row = add(r, "need", "certificates", bundle ? bundle : "for the npm registry");
+    const char       *bundle = native_bundle();
+    struct chart_row *row =
+        chart_add(&r->chart, "need", "certificates", bundle ? bundle : "for the npm registry");
 
-    row->state = ON;
+    row->state = CHART_ON;
     if (bundle)
         return;
-    set_off(row, "there is no bundle of certificates");
-    put(&row->fix, "%sapt-get install ca-certificates", sudo());
+    chart_set_off(row, "there is no bundle of certificates");
+    chart_put(&row->fix, "%sapt-get install ca-certificates", chart_sudo());
 }
 
 /* ---- needs that are seen inside ---- */
 
-static struct native_spec default_spec(const struct report *r)
+static struct native_spec default_spec(const struct examination *r)
 {
     return (struct native_spec){.memory_bytes = NATIVE_MEMORY_BYTES,
                                 .disk_bytes = NATIVE_MEMORY_BYTES / 2,
@@ -241,67 +146,86 @@ static struct native_spec default_spec(const struct report *r)
 }
 
 /* A command must end with 0; what it prints is its row's text. */
-static void try_command(const struct native_spec *spec, const char *const *argv, struct row *row)
+static void try_command(const struct native_spec *spec, const char *const *argv,
+                        struct chart_row *row)
 {
     struct probe p;
     struct err   e = {0};
 
     if (probe_run(spec, argv, &p, &e) < 0) {
-        set_off(row, e.msg);
+        chart_set_off(row, e.msg);
     } else if (p.result.verdict != VERDICT_OK) {
-        row->state = OFF;
-        put(&row->why, "%s ended with %s", argv[0], verdict_name(p.result.verdict));
+        row->state = CHART_OFF;
+        chart_put(&row->why, "%s ended with %s", argv[0], verdict_name(p.result.verdict));
     } else {
-        row->state = ON;
+        row->state = CHART_ON;
     }
     probe_done(&p);
 }
 
 /* Called before any sandbox is made, which is then shown this machine's /usr in its place. */
-static struct row *look_for_runtime(struct report *r)
+static struct chart_row *look_for_runtime(struct examination *r)
 {
-    struct runtime runtime;
-    struct err     e = {0};
-    struct row    *row = add(r, "need", "runtime", "");
+    struct runtime    runtime;
+    struct err        e = {0};
+    struct chart_row *row = chart_add(&r->chart, "need", "runtime", "");
 
     str_copy(r->runtime_dir, sizeof r->runtime_dir, "/usr");
     if (runtime_find(RUNTIME_DEFAULT, &runtime, &e) < 0) {
-        set_off(row, e.msg);
-        put(&row->fix, "%s pull", r->self);
+        chart_set_off(row, e.msg);
+        chart_put(&row->fix, "%s pull", r->self);
         return row;
     }
     str_copy(r->runtime_dir, sizeof r->runtime_dir, runtime.dir);
-    put(&row->what, "%s", runtime.dir);
+    chart_put(&row->what, "%s", runtime.dir);
     return row;
 }
 
-static void try_runtime(struct report *r)
+static void try_runtime(struct examination *r)
 {
     const char *const  argv[] = {native_node, "-e", "0", NULL};
-    struct row        *row = find(r, "runtime");
+    struct chart_row  *row = chart_find(&r->chart, "runtime");
     struct native_spec spec = default_spec(r);
 
-    if (!row || row->state == OFF)
+    if (!row || row->state == CHART_OFF)
         return;
     try_command(&spec, argv, row);
-    if (row->state == OFF)
-        put(&row->fix, "%s pull --verify", r->self); /* nothing that is sound is removed */
+    if (row->state == CHART_OFF)
+        chart_put(&row->fix, "%s pull --verify", r->self); /* nothing that is sound is removed */
 }
 
-static void try_files(struct report *r)
+static void try_files(struct examination *r)
 {
     static const char *const argv[] = {"/bin/sh", "-c", "cd /workspace/files", NULL};
     autofree char           *here = getcwd(NULL, 0);
     struct native_spec       spec = default_spec(r);
-    struct row *row = add(r, "need", "files", here ? here : "the working directory is gone");
+    struct chart_row        *row =
+        chart_add(&r->chart, "need", "files", here ? here : "the working directory is gone");
 
     spec.files_dir = here;
     if (!here)
-        row->state = OFF;
+        chart_set_off(row, row->what);
     else
         try_command(&spec, argv, row);
-    if (row->state == OFF && !row->fix)
-        put(&row->fix, "cd \"$(mktemp -d)\"");
+    if (row->state == CHART_OFF && !row->fix)
+        chart_put(&row->fix, "cd \"$(mktemp -d)\"");
+}
+
+/* With npm's own packages, which lie in every runtime. */
+static void try_overlay(struct examination *r)
+{
+    autofree char     *layer = str_format("%s/lib", r->runtime_dir);
+    struct native_spec spec = default_spec(r);
+    struct err         e = {0};
+    struct chart_row  *runtime = chart_find(&r->chart, "runtime");
+    struct chart_row  *row = chart_add(&r->chart, "need", "overlay",
+                                       "npm packages can be shown to a sandbox that runs");
+
+    if (!runtime || runtime->state != CHART_ON)
+        return;
+    row->state = CHART_ON;
+    if (probe_attach(&spec, layer, &e) < 0)
+        chart_set_off(row, e.msg);
 }
 
 /* ---- walls ---- */
@@ -314,21 +238,21 @@ static const char *text_of(const json_t *object, const char *key)
 }
 
 /* `told` is the jail's word; where it says on, what is seen inside must agree. */
-static void add_wall(struct report *r, const json_t *told, const char *facts, const char *own)
+static void add_wall(struct examination *r, const json_t *told, const char *facts, const char *own)
 {
-    bool        keeps = json_is_true(json_object_get(told, "keeps"));
-    struct row *row =
-        add(r, keeps ? "wall" : "bound", text_of(told, "name"), text_of(told, "what"));
-    struct err e = {0};
+    bool              keeps = json_is_true(json_object_get(told, "keeps"));
+    struct chart_row *row = chart_add(&r->chart, keeps ? "wall" : "bound", text_of(told, "name"),
+                                      text_of(told, "what"));
+    struct err        e = {0};
 
     row->required = keeps;
     if (!facts)
         return;
-    row->state = ON;
+    row->state = CHART_ON;
     if (!json_is_true(json_object_get(told, "on")))
-        set_off_with(row, text_of(told, "why"), text_of(told, "fix"));
+        chart_set_off_with(row, text_of(told, "why"), text_of(told, "fix"));
     else if (inside_shows(row->name, facts, own, &e) < 0)
-        set_off(row, e.msg);
+        chart_set_off(row, e.msg);
 }
 
 /* What there is to try, when no sandbox came to tell; NULL: the jail does not run at all. */
@@ -343,7 +267,8 @@ static json_t *name_walls(void)
     return json_parse(list.output, strlen(list.output), NULL);
 }
 
-static void add_walls(struct report *r, const json_t *walls, const char *facts, const char *own)
+static void add_walls(struct examination *r, const json_t *walls, const char *facts,
+                      const char *own)
 {
     const json_t *wall;
     size_t        i;
@@ -354,32 +279,33 @@ static void add_walls(struct report *r, const json_t *walls, const char *facts, 
 }
 
 /* The first sandbox: whether there is any, and its walls. */
-static bool try_walls(struct report *r)
+static bool try_walls(struct examination *r)
 {
     const char *const  argv[] = {"/bin/sh", "-c", inside_script, NULL};
     struct native_spec spec = default_spec(r);
-    struct row        *row = add(r, "need", "sandbox", "one starts, and a program in it");
+    struct chart_row  *row =
+        chart_add(&r->chart, "need", "sandbox", "one starts, and a program in it");
     autojson json_t   *names = NULL;
     struct probe       p;
     struct err         e = {0};
     autobuf struct buf own;
 
     row->required = true;
-    row->state = ON;
+    row->state = CHART_ON;
     buf_init(&own, FACTS_MAX);
     int started = probe_run(&spec, argv, &p, &e);
     if (started == 0 && p.result.verdict != VERDICT_OK)
         started = err_set(&e, ERR_UNAVAILABLE, "the probe inside ended with %s",
                           verdict_name(p.result.verdict));
     if (started < 0 || inside_own_facts(&own, &e) < 0) {
-        set_off(row, e.msg);
+        chart_set_off(row, e.msg);
         names = name_walls();
         add_walls(r, names, NULL, NULL);
     } else {
         add_walls(r, p.walls, buf_text(&p.text), buf_text(&own));
     }
     probe_done(&p);
-    return row->state == ON;
+    return row->state == CHART_ON;
 }
 
 /* ---- limits ---- */
@@ -425,13 +351,14 @@ static const struct trial {
      "a program could write 2 MB of 1 MiB", .disk_bytes = 1 << 20, .held = was_full},
 };
 
-static void try_limit(struct report *r, const struct trial *t)
+static void try_limit(struct examination *r, const struct trial *t)
 {
     const char *const  argv[] = {"/bin/sh", "-c", t->script, NULL};
     struct native_spec spec = default_spec(r);
-    struct row        *row = add(r, "limit", t->name, t->what), *wall = find(r, "cgroup");
-    struct probe       p;
-    struct err         e = {0};
+    struct chart_row  *row = chart_add(&r->chart, "limit", t->name, t->what),
+                     *wall = chart_find(&r->chart, "cgroup");
+    struct probe p;
+    struct err   e = {0};
 
     if (t->memory_bytes)
         spec.memory_bytes = t->memory_bytes;
@@ -441,26 +368,22 @@ static void try_limit(struct report *r, const struct trial *t)
         spec.cpus_milli = t->cpus_milli;
     if (t->pids)
         spec.pids = t->pids;
-    row->state = ON;
+    row->state = CHART_ON;
     if (probe_run(&spec, argv, &p, &e) < 0)
-        set_off(row, e.msg);
+        chart_set_off(row, e.msg);
     else if (!t->held(&p.result) || (t->needs_cgroup && p.result.facts.watched))
-        set_off(row, t->why);
+        chart_set_off(row, t->why);
     else if (p.result.facts.watched && t->held == was_killed)
-        put(&row->what, "%s; sampled, for want of a cgroup", t->what);
-    if (row->state == OFF && !row->fix && wall && wall->fix)
-        put(&row->fix, "%s", wall->fix);
+        chart_put(&row->what, "%s; sampled, for want of a cgroup", t->what);
+    if (row->state == CHART_OFF && !row->fix && wall && wall->fix)
+        chart_put(&row->fix, "%s", wall->fix);
     probe_done(&p);
 }
 
 /* ---- the whole ---- */
 
-static void examine(struct report *r)
+static void examine(struct examination *r)
 {
-    ssize_t n = readlink("/proc/self/exe", r->self, sizeof r->self - 1);
-
-    if (n < 0)
-        str_copy(r->self, sizeof r->self, "jerboa");
     look_for_program(r, "jerboa-jail", true);
     look_for_program(r, "jerboa-init", true);
     look_for_program(r, "jerboa-fetch", false);
@@ -471,107 +394,26 @@ static void examine(struct report *r)
         return;
     try_runtime(r);
     try_files(r);
+    try_overlay(r);
     for (size_t i = 0; i < sizeof trials / sizeof trials[0]; i++)
         try_limit(r, &trials[i]);
 }
 
-static bool engine_works(const struct report *r)
+/* The caller frees it. */
+static char *find_self(void)
 {
-    for (size_t i = 0; i < r->n; i++)
-        if (r->rows[i].required && r->rows[i].state != ON)
-            return false;
-    return true;
-}
+    char    path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
 
-static char *user_name(void) /* the caller frees; NULL: has none */
-{
-    const struct passwd *user = getpwuid(getuid());
-
-    return user ? str_format("%s", user->pw_name) : NULL;
-}
-
-static json_t *row_json(const struct row *row)
-{
-    json_t *j = json_pack("{s:s, s:s, s:s, s:b, s:o}", "kind", row->kind, "name", row->name,
-                          "state", state_names[row->state], "required", row->required, "what",
-                          json_text(row->what, strlen(row->what)));
-
-    if (!j)
-        abort();
-    if (row->why)
-        json_object_set_new(j, "why", json_text(row->why, strlen(row->why)));
-    if (row->fix)
-        json_object_set_new(j, "fix", json_text(row->fix, strlen(row->fix)));
-    return j;
-}
-
-/* Rows in the order of kinds; within one, as they were tried. */
-static void sort_rows(const struct report *r, const struct row *ret[ROWS_MAX])
-{
-    static const char *const kinds[] = {"need", "wall", "bound", "limit"};
-    size_t                   n = 0;
-
-    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
-        for (size_t i = 0; i < r->n; i++)
-            if (strcmp(r->rows[i].kind, kinds[k]) == 0)
-                ret[n++] = &r->rows[i];
-    assert(n == r->n);
-}
-
-static void print_json(const struct report *r, const struct utsname *os)
-{
-    const struct row *sorted[ROWS_MAX];
-    autofree char    *name = user_name();
-    json_t           *rows = json_array();
-    autojson json_t  *j =
-        json_pack("{s:b, s:s, s:{s:i, s:s?}, s:s, s:s, s:o}", "works", engine_works(r), "version",
-                  JERBOA_VERSION, "user", "uid", (int)getuid(), "name", name, "kernel", os->release,
-                  "machine", os->machine, "checks", rows);
-
-    if (!j)
-        abort();
-    sort_rows(r, sorted);
-    for (size_t i = 0; i < r->n; i++)
-        json_array_append_new(rows, row_json(sorted[i]));
-    json_dumpf(j, stdout, JSON_INDENT(2));
-    putchar('\n');
-}
-
-static void print_row(const struct row *row)
-{
-    enum { INDENT = 35 };
-
-    printf("%-7s  %-5s  %-17s  %s\n", state_names[row->state], row->kind, row->name,
-           row->why ? row->why : row->what);
-    if (row->fix)
-        printf("%*sfix: %s\n", INDENT, "", row->fix);
-}
-
-static void print_table(const struct report *r, const struct utsname *os)
-{
-    const struct row *sorted[ROWS_MAX];
-    autofree char    *name = user_name();
-    int               off = 0;
-
-    printf("jerboa %s as %s%suid %u on Linux %s %s\n\n", JERBOA_VERSION, name ? name : "",
-           name ? ", " : "", (unsigned)getuid(), os->release, os->machine);
-    sort_rows(r, sorted);
-    for (size_t i = 0; i < r->n; i++) {
-        print_row(sorted[i]);
-        off += sorted[i]->state == OFF;
-    }
-    printf("\nThe native engine %s", engine_works(r) ? "works" : "does not work");
-    if (engine_works(r) && off > 0)
-        printf("; %d of the above %s off", off, off == 1 ? "is" : "are");
-    printf(".\n");
+    path[n < 0 ? 0 : n] = '\0';
+    return str_quote(n < 0 ? "jerboa" : path);
 }
 
 static int doctor_main(int argc, char **argv)
 {
     struct doctor_options o = {0};
     struct err            e = {0};
-    struct utsname        os;
-    struct report        *r;
+    struct examination   *r;
     int                   used, status;
 
     if (options_from_env(options, &o, &e) == 0 &&
@@ -582,15 +424,17 @@ static int doctor_main(int argc, char **argv)
         return EXIT_USAGE;
     }
     r = calloc(1, sizeof *r);
-    if (!r || uname(&os) < 0)
+    if (!r)
         abort();
+    r->self = find_self();
     examine(r);
     if (o.json)
-        print_json(r, &os);
+        chart_print_json(&r->chart);
     else
-        print_table(r, &os);
-    status = engine_works(r) ? 0 : EXIT_FAILED;
-    report_done(r);
+        chart_print(&r->chart);
+    status = chart_works(&r->chart) ? 0 : EXIT_FAILED;
+    chart_done(&r->chart);
+    free(r->self);
     free(r);
     return status;
 }

@@ -10,8 +10,10 @@
 #include "base/str.h"
 #include "cli/verb.h"
 #include "config.h"
+#include "tools/errors.h"
 
-static const struct verb *const verbs[] = {&verb_run, &verb_pull, &verb_doctor, &verb_fetch, NULL};
+static const struct verb *const verbs[] = {&verb_serve, &verb_run, &verb_pull, &verb_doctor,
+                                           &verb_gc, &verb_fetch, NULL};
 
 static const struct verb *find(const char *name)
 {
@@ -98,6 +100,10 @@ static int dispatch(int argc, char **argv)
     }
     if (strcmp(argv[1], "man") == 0) {
         man_print(verbs);
+        return 0;
+    }
+    if (strcmp(argv[1], "errors") == 0) {
+        errors_print();
         return 0;
     }
     v = find(argv[1]);

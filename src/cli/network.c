@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "npm/npm_config.h"
 
-enum { REGISTRIES_MAX = 32 };
+enum { REGISTRIES_MAX = 64 }; /* as many as a policy may have */
 
 int network_init(struct network *n, const char *name, const struct option_list *rules,
                  struct err *e)
@@ -28,6 +28,20 @@ int network_init(struct network *n, const char *name, const struct option_list *
     }
     npm_config_free(config);
     return r;
+}
+
+struct policy *network_policy(const char *name, struct err *e)
+{
+    const char        *none[] = {NULL}, *registries[REGISTRIES_MAX + 1] = {0};
+    struct npm_config *config = npm_config_load(NPM_CONFIG_USER, e);
+    struct policy     *policy;
+
+    if (!config)
+        return NULL;
+    npm_config_registries(config, registries, REGISTRIES_MAX);
+    policy = policy_new(name, none, registries, e);
+    npm_config_free(config);
+    return policy;
 }
 
 void network_done(struct network *n)
@@ -58,6 +72,10 @@ static long long number_of(const json_t *row, const char *name)
 
 static void tell_connection(const json_t *row)
 {
+    if (!text_of(row, "address")) { /* the one that stands for the rest */
+        fprintf(stderr, "connections: %s\n", text_of(row, "host"));
+        return;
+    }
     fprintf(stderr, "connection %s:%lld (%s), sent %lld bytes, received %lld, %lld ms\n",
             text_of(row, "host"), number_of(row, "port"), text_of(row, "address"),
             number_of(row, "sentBytes"), number_of(row, "receivedBytes"), number_of(row, "ms"));

@@ -17,9 +17,11 @@ struct network {
 };
 
 /* `name` NULL: 'allow' if there are rules, else 'internet'. */
-int  network_init(struct network *n, const char *name, const struct option_list *rules,
-                  struct err *e);
-void network_done(struct network *n);
+int network_init(struct network *n, const char *name, const struct option_list *rules,
+                 struct err *e);
+/* Another policy with the same registries, without rules of its own; the caller frees. */
+struct policy *network_policy(const char *name, struct err *e);
+void           network_done(struct network *n);
 
 /* One line on stderr for each thing that was refused; for each connection when they are given. */
 void network_tell(const json_t *refused, const json_t *connections);

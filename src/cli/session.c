@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "cli/missing_walls.h"
 #include "loop/deadline.h"
 #include "loop/later.h"
 #include "loop/stream.h"
@@ -37,31 +37,10 @@ struct session {
     struct later           later;
     struct event          *signals[SIGNALS];
     bool                   run_done, sandbox_done;
+    int                    std_flags[3]; /* of our standard descriptors, as they came */
     int                    stdout_sys; /* why nobody takes its output, or 0 */
     int                    signal_seen;
 };
-
-/* One line for all of them: why, and what to do. */
-static void log_missing(const json_t *walls)
-{
-    autobuf struct buf line;
-    json_t            *wall;
-    size_t             i;
-
-    buf_init(&line, 4096);
-    json_array_foreach ((json_t *)walls, i, wall) {
-        const char *why = json_string_value(json_object_get(wall, "why"));
-        const char *fix = json_string_value(json_object_get(wall, "fix"));
-        if (json_is_true(json_object_get(wall, "on")) ||
-            json_is_true(json_object_get(wall, "keeps")))
-            continue;
-        buf_printf(&line, "%s%s (%s%s%s)", line.size ? ", " : "",
-                   json_string_value(json_object_get(wall, "name")), why ? why : "",
-                   fix ? "; " : "", fix ? fix : "");
-    }
-    if (line.size > 0)
-        log_line(LOG_WARN, "sandbox", "missing walls: %.*s", (int)line.size, (char *)line.data);
-}
 
 /* ---- facts ---- */
 
@@ -97,7 +76,7 @@ static void on_stdout_broken(void *owner, int sys)
 
     s->stdout_sys = sys;
     if (s->run)
-        run_cancel(s->run);
+        run_end(s->run, VERDICT_CANCELLED);
 }
 
 static void on_no_input(void *owner, struct buf *in, bool ended)
@@ -177,7 +156,7 @@ static void on_walls(void *owner, const json_t *list)
 
     json_decref(s->walls);
     s->walls = json_incref((json_t *)list);
-    log_missing(list);
+    missing_walls_log(list);
 }
 
 /* The first one is the script's to handle; the second ends it. */
@@ -190,7 +169,7 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
     if (p && !s->signal_seen)
         process_signal(p, (int)number);
     else if (s->run)
-        run_cancel(s->run);
+        run_end(s->run, VERDICT_CANCELLED);
     s->signal_seen = (int)number;
 }
 
@@ -204,7 +183,7 @@ static void on_attached(void *owner, const struct err *e)
     if (!e->kind) {
         s->run = run_start(s->sandbox, s->spec, &run_ops, s);
         if (s->signal_seen) /* while there was no script to handle it */
-            run_cancel(s->run);
+            run_end(s->run, VERDICT_CANCELLED);
         return;
     }
     on_run_done(s, &(struct run_result){.verdict = VERDICT_SANDBOX_LOST,
@@ -233,6 +212,8 @@ static void open_streams(struct session *s, bool wants_stdin)
 {
     int in_fd = wants_stdin ? stream_reopen(0, O_RDONLY) : -1;
 
+    for (int fd = 0; fd < 3; fd++)
+        s->std_flags[fd] = fcntl(fd, F_GETFL);
     if (in_fd >= 0)
         s->in = stream_new(s->base, in_fd, -1, STDIN_BUFFER, 0, &stdin_ops, s);
     s->out[STREAM_OUT] =
@@ -250,11 +231,21 @@ static void watch_signals(struct session *s)
     }
 }
 
-static void session_done(struct session *s)
+/* A socket cannot be opened anew, so O_NONBLOCK was set on what others share with us, and what we
+ * print ourselves after the run would be lost where its reader is slow. */
+static void close_streams(struct session *s)
 {
     stream_free(s->in);
     stream_free(s->out[STREAM_OUT]);
     stream_free(s->out[STREAM_ERR]);
+    for (int fd = 0; fd < 3; fd++)
+        if (s->out[STREAM_OUT] && s->std_flags[fd] >= 0)
+            fcntl(fd, F_SETFL, s->std_flags[fd]);
+}
+
+static void session_done(struct session *s)
+{
+    close_streams(s);
     for (size_t i = 0; i < SIGNALS; i++)
         if (s->signals[i])
             event_free(s->signals[i]);
@@ -280,18 +271,18 @@ void session_result_done(struct session_result *r)
     json_decref(r->connections);
 }
 
-int session_run(const json_t *plan, const struct policy *policy, const char *layer_dir,
+int session_run(const json_t *plan, const struct egress_spec *network, const char *layer_dir,
                 const struct run_spec *spec, struct session_result *ret, struct err *e)
 {
     struct session     s = {.base = event_base_new(), .spec = spec};
-    struct egress_spec network = {.operator_policy = policy};
+    struct egress_spec resolved = network ? *network : (struct egress_spec){0};
 
     if (!s.base)
         return err_set(e, ERR_INTERNAL, "no event loop");
     later_init(&s.later, s.base, step, &s);
     deadline_init(&s.linger, s.base, stop_when_sent, &s);
-    s.resolver = network.resolver = resolver_new(s.base, NULL);
-    s.sandbox = sandbox_start(s.base, plan, policy ? &network : NULL, &sandbox_ops, &s, e);
+    s.resolver = resolved.resolver = resolver_new(s.base, NULL);
+    s.sandbox = sandbox_start(s.base, plan, network ? &resolved : NULL, &sandbox_ops, &s, e);
     if (!s.sandbox) {
         session_done(&s);
         return -1;

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "egress/egress.h"
 #include "sandbox/run.h"
 
 /* Blocks until the run is over, its sandbox is gone, and what it printed has left us. SIGINT,
@@ -18,6 +19,7 @@ struct session_result {
 
 void session_result_done(struct session_result *r);
 
-/* `policy`: of its network; NULL: it has the host's. `layer_dir`: of its dependencies, or NULL. */
-int session_run(const json_t *plan, const struct policy *policy, const char *layer_dir,
+/* `network`: its policies and limits, without a resolver; NULL: it has the host's. `layer_dir`: of
+ * its dependencies, or NULL. */
+int session_run(const json_t *plan, const struct egress_spec *network, const char *layer_dir,
                 const struct run_spec *spec, struct session_result *ret, struct err *e);

@@ -12,7 +12,7 @@ struct verb {
     int (*main)(int argc, char **argv); /* argv begins behind the verb; returns the exit status */
 };
 
-extern const struct verb verb_run, verb_pull, verb_doctor, verb_fetch;
+extern const struct verb verb_serve, verb_run, verb_pull, verb_doctor, verb_gc, verb_fetch;
 
 void man_print(const struct verb *const *verbs); /* list ended by NULL */
 

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "deps/deps.h"
 #include "npm/semver.h"
-#include "npm/url.h"
+#include "base/url.h"
 
 static bool is_of(const char *address, const char *const *registries)
 {

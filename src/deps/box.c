@@ -116,7 +116,7 @@ static void on_look(void *owner)
         bytes > b->spec->grown_max) {
         b->result->outgrown = true;
         if (b->run)
-            run_cancel(b->run);
+            run_end(b->run, VERDICT_CANCELLED);
         return;
     }
     deadline_set(&b->look, LOOK_MS);

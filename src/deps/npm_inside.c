@@ -3,12 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "npm/url.h"
+#include "base/url.h"
 
 enum { REGISTRIES_MAX = 64, NPMRC_MAX = 1 << 16 };
 
@@ -136,7 +135,7 @@ static void add_file(struct npm_inside *n, const char *what, const char *path)
 
     if (!path || !*path)
         return;
-    if (!real || access(real, R_OK) < 0) {
+    if (!real || !native_is_readable(real)) {
         fprintf(stderr, "jerboa: warning: %s %s cannot be read: its certificates are not trusted\n",
                 what, path);
         return;

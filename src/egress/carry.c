@@ -109,7 +109,8 @@ static void read_once(struct carry *c)
     size_t         may = meter_take(c->meter, most);
     ssize_t        n;
 
-    if (may == 0) { /* carry_go_on comes */
+    if (may == 0) { /* carry_go_on comes; it is we who are silent */
+        deadline_set(&c->deadline, c->idle_ms);
         c->reading = false;
         event_del(c->readable);
         return;
@@ -174,6 +175,14 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     write_out(c);
 }
 
+static void watch_socket(struct carry *c)
+{
+    c->readable = event_new(c->base, c->fd, EV_READ | EV_PERSIST, on_readable, c);
+    c->writable = event_new(c->base, c->fd, EV_WRITE, on_writable, c);
+    if (!c->readable || !c->writable)
+        abort();
+}
+
 static int begin(struct carry *c, const struct ip *address)
 {
     struct sockaddr_storage to;
@@ -182,10 +191,7 @@ static int begin(struct carry *c, const struct ip *address)
     c->fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (c->fd < 0 || (connect(c->fd, (struct sockaddr *)&to, size) < 0 && errno != EINPROGRESS))
         return -1;
-    c->readable = event_new(c->base, c->fd, EV_READ | EV_PERSIST, on_readable, c);
-    c->writable = event_new(c->base, c->fd, EV_WRITE, on_writable, c);
-    if (!c->readable || !c->writable)
-        abort();
+    watch_socket(c);
     event_add(c->writable, NULL);
     deadline_set(&c->deadline, CONNECT_MS);
     return 0;
@@ -236,8 +242,8 @@ static void step(void *owner)
 
 /* ---- the face ---- */
 
-struct carry *carry_new(struct event_base *base, const struct carry_spec *spec,
-                        const struct carry_ops *ops, void *owner)
+static struct carry *make(struct event_base *base, const struct carry_spec *spec,
+                          const struct carry_ops *ops, void *owner)
 {
     struct carry *c = calloc(1, sizeof *c);
 
@@ -252,10 +258,33 @@ struct carry *carry_new(struct event_base *base, const struct carry_spec *spec,
                         .meter = spec->meter,
                         .ops = ops,
                         .owner = owner};
-    memcpy(c->addresses, spec->addresses, c->n * sizeof *c->addresses);
     buf_init(&c->out, WINDOW_CONNECTION);
     deadline_init(&c->deadline, base, on_deadline, c);
     later_init(&c->step, base, step, c);
+    return c;
+}
+
+struct carry *carry_adopt(struct event_base *base, int fd, const struct carry_spec *spec,
+                          const struct carry_ops *ops, void *owner)
+{
+    struct carry *c = make(base, spec, ops, owner);
+    int           on = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* the peers decide */
+    c->fd = fd;
+    c->connected = true;
+    watch_socket(c);
+    deadline_set(&c->deadline, c->idle_ms);
+    want_input(c);
+    return c;
+}
+
+struct carry *carry_new(struct event_base *base, const struct carry_spec *spec,
+                        const struct carry_ops *ops, void *owner)
+{
+    struct carry *c = make(base, spec, ops, owner);
+
+    memcpy(c->addresses, spec->addresses, c->n * sizeof *c->addresses);
     errno = EHOSTUNREACH;
     try_next(c);
     return c;

@@ -1,5 +1,5 @@
-/* carry - one connection to the outside, made for code in a sandbox: bytes out, bytes in, with
- * credit in both directions.
+/* carry - one connection to the outside, made for code in a sandbox, or to it: bytes out, bytes in,
+ * with credit in both directions.
  *
  * Addresses are tried in their order until one answers. Nothing is read from outside before there
  * is credit for it, and credit for what goes out is given back when the kernel took it: a slow
@@ -38,6 +38,10 @@ struct carry_spec {
 
 struct carry *carry_new(struct event_base *base, const struct carry_spec *spec,
                         const struct carry_ops *ops, void *owner);
+/* One that exists: somebody from outside connected to us. Takes fd, non-blocking; of the spec no
+ * address and no port; `connected` is not called. */
+struct carry *carry_adopt(struct event_base *base, int fd, const struct carry_spec *spec,
+                          const struct carry_ops *ops, void *owner);
 void          carry_free(struct carry *c);
 
 int  carry_write(struct carry *c, const void *bytes, size_t size); /* -1: over the window */

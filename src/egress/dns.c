@@ -4,10 +4,12 @@
 #include <string.h>
 
 enum {
-    HEADER = 12,
+    HEADER = DNS_HEADER,
     LABEL_MAX = 63,
     CLASS_IN = 1,
     POINTER = 0xc0,
+    RECORD = 10,    /* of a record, behind its name: type, class, TTL, length */
+    TRUNCATED = 2,  /* in the third byte */
     TTL_S = 60,     /* of made-up addresses, which never change */
     HOPS_MAX = 128, /* labels and pointers of a name that is skipped */
 };
@@ -53,17 +55,76 @@ static long read_name(const uint8_t *message, size_t size, size_t at, char ret[D
     return (long)at + 1;
 }
 
-int dns_parse_query(const uint8_t *message, size_t size, struct dns_query *ret)
+/* Past a name that nobody reads; 0: malformed. */
+static size_t skip_name(const uint8_t *message, size_t size, size_t at)
+{
+    for (int hops = 0; hops < HOPS_MAX && at < size; hops++) {
+        uint8_t length = message[at];
+        if (length == 0)
+            return at + 1;
+        if ((length & POINTER) == POINTER)
+            return at + 2;
+        if (length > LABEL_MAX)
+            return 0;
+        at += 1 + (size_t)length;
+    }
+    return 0;
+}
+
+/* Past a record's name and all of it, whose fixed part is then at *ret_fixed; 0: malformed. */
+static size_t skip_record(const uint8_t *message, size_t size, size_t at, size_t *ret_fixed)
+{
+    at = skip_name(message, size, at);
+    if (at == 0 || at + RECORD > size || at + RECORD + get16(message + at + 8) > size)
+        return 0;
+    *ret_fixed = at;
+    return at + RECORD + get16(message + at + 8);
+}
+
+/* The one question of a query, or of the answer that repeats it. */
+static int read_question(const uint8_t *message, size_t size, struct dns_query *ret)
 {
     long end;
 
-    if (size < HEADER || (message[2] & 0xf8) != 0 || get16(message + 4) != 1)
-        return -1; /* an answer, another opcode, or not one question */
+    if (size < HEADER || get16(message + 4) != 1)
+        return -1;
     end = read_name(message, size, HEADER, ret->name);
     if (end < 0 || (size_t)end + 4 > size || get16(message + end + 2) != CLASS_IN)
         return -1;
     ret->type = get16(message + end);
     ret->question_end = (size_t)end + 4;
+    return 0;
+}
+
+/* What cannot be read says nothing. */
+static void read_edns(const uint8_t *message, size_t size, struct dns_query *ret)
+{
+    size_t at = ret->question_end, fixed;
+
+    ret->has_edns = false;
+    ret->most = DNS_PLAIN_MAX;
+    if (get16(message + 6) != 0 || get16(message + 8) != 0)
+        return;
+    for (unsigned i = get16(message + 10); i > 0; i--) {
+        at = skip_record(message, size, at, &fixed);
+        if (at == 0)
+            return;
+        if (get16(message + fixed) != DNS_OPT)
+            continue;
+        ret->has_edns = true;
+        if (get16(message + fixed + 2) > ret->most)
+            ret->most = get16(message + fixed + 2);
+        if (ret->most > DNS_MESSAGE_MAX)
+            ret->most = DNS_MESSAGE_MAX;
+        return;
+    }
+}
+
+int dns_parse_query(const uint8_t *message, size_t size, struct dns_query *ret)
+{
+    if (size < HEADER || (message[2] & 0xf8) != 0 || read_question(message, size, ret) < 0)
+        return -1; /* an answer, another opcode, or not one question */
+    read_edns(message, size, ret);
     return 0;
 }
 
@@ -102,6 +163,55 @@ size_t dns_answer_bad(const uint8_t *message, size_t size, uint8_t ret[DNS_MESSA
     return HEADER;
 }
 
+size_t dns_add_edns(uint8_t *message, size_t size, size_t most)
+{
+    static const uint8_t record[DNS_EDNS] = {0, 0, DNS_OPT}; /* the root; no flags, no options */
+
+    memcpy(message + size, record, sizeof record);
+    put16(message + size + 3, (unsigned)most);
+    put16(message + 10, 1);
+    return size + sizeof record;
+}
+
+size_t dns_fit(uint8_t *answer, size_t size, const struct dns_query *q, size_t most)
+{
+    size_t edns = q->has_edns ? DNS_EDNS : 0;
+
+    if (size + edns > most) {
+        answer[2] |= TRUNCATED;
+        memset(answer + 6, 0, HEADER - 6);
+        size = q->question_end;
+    }
+    return q->has_edns ? dns_add_edns(answer, size, DNS_MESSAGE_MAX) : size;
+}
+
+size_t dns_drop_additional(uint8_t *answer, size_t size)
+{
+    struct dns_query q;
+    size_t           at, fixed;
+
+    if (read_question(answer, size, &q) < 0)
+        return 0;
+    at = q.question_end;
+    for (unsigned i = get16(answer + 6) + get16(answer + 8); i > 0; i--) {
+        at = skip_record(answer, size, at, &fixed);
+        if (at == 0)
+            return 0;
+    }
+    put16(answer + 10, 0);
+    return at;
+}
+
+enum dns_code dns_code(const uint8_t *answer)
+{
+    return (enum dns_code)(answer[3] & 0x0f);
+}
+
+bool dns_is_truncated(const uint8_t *answer)
+{
+    return answer[2] & TRUNCATED;
+}
+
 /* ---- our own ---- */
 
 size_t dns_ask(uint16_t id, const char *name, enum dns_type type, uint8_t ret[DNS_MESSAGE_MAX])
@@ -128,31 +238,11 @@ size_t dns_ask(uint16_t id, const char *name, enum dns_type type, uint8_t ret[DN
 bool dns_fits(const uint8_t *query, size_t query_size, const uint8_t *answer, size_t size)
 {
     struct dns_query asked, answered;
-    uint8_t          copy[DNS_MESSAGE_MAX];
 
-    if (size < HEADER || size > sizeof copy || !(answer[2] & 0x80) || memcmp(query, answer, 2) != 0)
-        return false;
-    memcpy(copy, answer, size);
-    copy[2] &= 0x07; /* to read it as the query it repeats */
-    return dns_parse_query(query, query_size, &asked) == 0 &&
-           dns_parse_query(copy, size, &answered) == 0 && asked.type == answered.type &&
+    return size >= HEADER && (answer[2] & 0x80) && memcmp(query, answer, 2) == 0 &&
+           read_question(query, query_size, &asked) == 0 &&
+           read_question(answer, size, &answered) == 0 && asked.type == answered.type &&
            strcmp(asked.name, answered.name) == 0;
-}
-
-/* Past a name that nobody reads; 0: malformed. */
-static size_t skip_name(const uint8_t *message, size_t size, size_t at)
-{
-    for (int hops = 0; hops < HOPS_MAX && at < size; hops++) {
-        uint8_t length = message[at];
-        if (length == 0)
-            return at + 1;
-        if ((length & POINTER) == POINTER)
-            return at + 2;
-        if (length > LABEL_MAX)
-            return 0;
-        at += 1 + (size_t)length;
-    }
-    return 0;
 }
 
 static void add_record(struct dns_addresses *ret, const uint8_t *record, enum dns_type type)
@@ -174,13 +264,12 @@ static void add_record(struct dns_addresses *ret, const uint8_t *record, enum dn
 int dns_read_addresses(const uint8_t *answer, size_t size, enum dns_type type,
                        struct dns_addresses *ret)
 {
-    enum { RECORD = 10 }; /* type, class, TTL, length */
-    size_t at = HEADER;
+    size_t at = HEADER, fixed;
 
     *ret = (struct dns_addresses){0};
     if (size < HEADER)
         return -1;
-    ret->code = (enum dns_code)(answer[3] & 0x0f);
+    ret->code = dns_code(answer);
     for (unsigned i = get16(answer + 4); i > 0; i--) {
         at = skip_name(answer, size, at);
         if (at == 0 || at + 4 > size)
@@ -188,11 +277,10 @@ int dns_read_addresses(const uint8_t *answer, size_t size, enum dns_type type,
         at += 4;
     }
     for (unsigned i = get16(answer + 6); i > 0; i--) {
-        at = skip_name(answer, size, at);
-        if (at == 0 || at + RECORD > size || at + RECORD + get16(answer + at + 8) > size)
-            return answer[2] & 2 ? 0 : -1; /* truncated: what came is good */
-        add_record(ret, answer + at, type);
-        at += RECORD + get16(answer + at + 8);
+        at = skip_record(answer, size, at, &fixed);
+        if (at == 0)
+            return dns_is_truncated(answer) ? 0 : -1; /* truncated: what came is good */
+        add_record(ret, answer + fixed, type);
     }
     return 0;
 }

@@ -22,12 +22,20 @@ struct egress_ops {
     void (*violated)(void *owner, const char *sentence);
 };
 
-/* Zeros are the defaults. */
+enum {
+    EGRESS_CONNECTIONS = 256, /* and no more than that: init has room for a few beyond */
+    EGRESS_CONNECTS_PER_SECOND = 100,
+    EGRESS_LOOKUPS_PER_SECOND = 500,
+    EGRESS_IDLE_MS = 10 * 60 * 1000,
+};
+
+/* Of one sandbox. Zeros are the defaults above. */
 struct egress_limits {
-    int64_t connections;         /* at once (256) */
-    int64_t connects_per_second; /* with bursts of twice that (100) */
-    int64_t bytes_per_second;    /* both ways together (no limit) */
-    int64_t idle_ms;             /* of a silent connection (10 min) */
+    int64_t connections;         /* at once */
+    int64_t connects_per_second; /* with bursts of twice that */
+    int64_t lookups_per_second;  /* the same */
+    int64_t bytes_per_second;    /* both ways together; 0: no limit */
+    int64_t idle_ms;             /* of a silent connection */
 };
 
 struct egress_spec {
@@ -45,11 +53,15 @@ void egress_frame(struct egress *e, const struct frame *f);
 void egress_go_on(struct egress *e);
 /* Something that code has sent is still on its way. */
 bool egress_is_sending(const struct egress *e);
-/* From now on; connections that it does not allow are reset. */
+/* The sandbox's own policy from now on; connections that it does not allow are reset. The one
+ * before may be freed then. See policy_check_within. */
 void egress_set_policy(struct egress *e, const struct policy *policy);
 
 /* What was refused or failed since the last time: [{host, port, rule, allow}]; port is null when a
- * name was refused before any was known. The caller releases. */
+ * name was refused before any was known. Beyond a hundred, the last row's host is "and N more". The
+ * caller releases. */
 json_t *egress_take_refused(struct egress *e);
-/* All connections that were made: [{host, port, address, sentBytes, receivedBytes, ms}]. */
+/* All connections that were made: [{host, port, address, sentBytes, receivedBytes, ms}]. The last
+ * three come when it is over. Beyond a thousand, the last row is {host: "and N more"}. The caller
+ * releases. */
 json_t *egress_log(struct egress *e);

@@ -2,10 +2,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "base/url.h"
 
 enum { RULES_MAX = 1024, REGISTRIES_MAX = 64 };
 
@@ -121,18 +121,15 @@ static int parse_rule(const char *text, struct rule *ret, struct err *e)
     return 0;
 }
 
-/* "https://host:port/path" as a rule of its host and port. */
-static int parse_registry(const char *url, struct rule *ret, struct err *e)
+/* A URL, as a rule of its host and port. */
+static int parse_registry(const char *text, struct rule *ret, struct err *e)
 {
-    bool           secure = strncasecmp(url, "https://", 8) == 0;
-    const char    *host = secure ? url + 8 : strncasecmp(url, "http://", 7) == 0 ? url + 7 : NULL;
-    autofree char *authority = host ? strndup(host, strcspn(host, "/?#")) : NULL;
-    const char    *at = authority ? strrchr(authority, '@') : NULL;
+    struct url url;
 
-    if (!authority || parse_rule(at ? at + 1 : authority, ret, e) < 0 || ret->below)
+    if (url_parse(text, &url, NULL) < 0 || parse_rule(url.host, ret, NULL) < 0)
         return err_set(e, ERR_INVALID, "a configured registry is no http or https URL");
-    if (ret->from != ret->to)
-        ret->from = ret->to = secure ? 443 : 80;
+    if (ret->from != ret->to) /* it named none */
+        ret->from = ret->to = url.is_tls ? 443 : 80;
     return 0;
 }
 
@@ -206,6 +203,17 @@ enum policy_kind policy_kind(const struct policy *p)
 const char *policy_name(const struct policy *p)
 {
     return names[p->kind];
+}
+
+int policy_check_within(const struct policy *wanted, const struct policy *operator_policy,
+                        struct err *e)
+{
+    if (wanted->kind == POLICY_HOST && operator_policy->kind != POLICY_HOST)
+        return err_set(e, ERR_INVALID,
+                       "the network policy 'host' is not for a sandbox to choose: the operator's "
+                       "is '%s'",
+                       policy_name(operator_policy));
+    return 0;
 }
 
 /* ---- questions ---- */

@@ -32,6 +32,12 @@ void           policy_free(struct policy *p);
 enum policy_kind policy_kind(const struct policy *p);
 const char      *policy_name(const struct policy *p);
 
+/* Whether a sandbox may be given `wanted` where the operator's policy is the other one. `host` is
+ * not decided connection by connection, so it must be the operator's too; everything else is met
+ * together with it (egress/gates.h) and never gets wider. */
+int policy_check_within(const struct policy *wanted, const struct policy *operator_policy,
+                        struct err *e);
+
 /* Lower case, no dot at the end. */
 bool policy_allows_name(const struct policy *p, const char *name); /* on some port */
 bool policy_allows_name_at(const struct policy *p, const char *name, uint16_t port);

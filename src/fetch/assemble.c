@@ -11,6 +11,7 @@
 #include "fetch/manifest.h"
 #include "npm/registry.h"
 #include "npm/unpack.h"
+#include "store/downloads.h"
 #include "store/entry.h"
 #include "store/image.h"
 #include "store/runtime.h"
@@ -150,7 +151,7 @@ static int assemble(struct registry *r, const char *range, entry_check *check,
     if (runtimes < 0)
         return -1;
     entry_sweep(runtimes);
-    download_sweep();
+    downloads_sweep();
     TRY(registry_resolve(r, node_package, &(struct release_want){.range = range}, &release, e));
     TRY(runtime_name(release.version, name, e));
     if (entry_look(runtimes, name, check, NULL, &damage) < 0)
@@ -165,16 +166,13 @@ static int assemble(struct registry *r, const char *range, entry_check *check,
 static int assemble_range(const char *range, entry_check *check, char ret_dir[PATH_MAX],
                           struct err *e)
 {
-    struct npm_config *config = npm_config_load(NPM_CONFIG_USER, e);
-    struct registry   *r;
-    int                done;
+    struct registry *r = registry_open(NPM_CONFIG_USER, e);
+    int              done;
 
-    if (!config)
+    if (!r)
         return -1;
-    r = registry_new(config);
     done = assemble(r, range, check, ret_dir, e);
     registry_free(r);
-    npm_config_free(config);
     return done < 0 ? store_explain(e) : 0;
 }
 

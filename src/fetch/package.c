@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "fetch/download.h"
 #include "npm/registry.h"
+#include "store/downloads.h"
 #include "store/store.h"
 
 static int fetch(struct registry *r, const char *name, const char *range, char ret_path[PATH_MAX],
@@ -13,7 +14,7 @@ static int fetch(struct registry *r, const char *name, const char *range, char r
 {
     struct release release;
 
-    download_sweep();
+    downloads_sweep();
     TRY(registry_resolve(r, name, &(struct release_want){.range = range, .use_tags = true},
                          &release, e));
     return download_keep(r, name, &release, ret_path, e);
@@ -21,18 +22,15 @@ static int fetch(struct registry *r, const char *name, const char *range, char r
 
 int package_fetch(const char *name, const char *range, char ret_path[PATH_MAX], struct err *e)
 {
-    struct npm_config *config = npm_config_load(NPM_CONFIG_PROJECT, e);
-    struct registry   *r;
-    int                done;
+    struct registry *r = registry_open(NPM_CONFIG_PROJECT, e);
+    int              done;
 
-    if (!config)
+    if (!r)
         return -1;
-    if (*npm_config_note(config))
-        dprintf(2, "jerboa: %s\n", npm_config_note(config));
-    r = registry_new(config);
+    if (*registry_note(r))
+        dprintf(2, "jerboa: %s\n", registry_note(r));
     done = fetch(r, name, range, ret_path, e);
     registry_free(r);
-    npm_config_free(config);
     return done < 0 ? store_explain(e) : 0;
 }
 

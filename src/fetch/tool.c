@@ -59,17 +59,14 @@ static int ensure(struct registry *r, const struct tool *t, struct err *e)
 int tool_fetch(const char *name, char ret_dir[PATH_MAX], struct err *e)
 {
     const struct tool *t = tool_find(name, e);
-    struct npm_config *config = t ? npm_config_load(NPM_CONFIG_USER, e) : NULL;
-    struct registry   *r;
+    struct registry   *r = t ? registry_open(NPM_CONFIG_USER, e) : NULL;
     char               path[STORE_PATH_MAX];
     int                done;
 
-    if (!config)
+    if (!r)
         return -1;
-    r = registry_new(config);
     done = ensure(r, t, e);
     registry_free(r);
-    npm_config_free(config);
     if (done < 0)
         return store_explain(e);
     TRY(store_path("tools", path, e));

@@ -48,6 +48,11 @@ static struct channel *find(uint32_t id)
     return NULL;
 }
 
+bool channel_has(uint32_t channel)
+{
+    return find(channel) != NULL;
+}
+
 /* NULL: there are too many, and the server has been told so. */
 static struct channel *open_channel(uint32_t id, enum channel_kind kind)
 {

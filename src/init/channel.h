@@ -6,12 +6,15 @@
 #pragma once
 
 #include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
 #include "pipe/frame.h"
 
 enum { CHANNELS_MAX = 128, CHANNEL_POLLS_MAX = CHANNELS_MAX * 3 };
+
+bool channel_has(uint32_t channel);
 
 /* One frame of the server. -1: it broke the protocol and init must end; everything else that goes
  * wrong is an ERROR frame on that channel. */

@@ -1,11 +1,4 @@
-/* Theory of operation. A connection has two directions that end apart. Inwards: DATA of the server
- * is written to the socket at once, and what the socket does not take waits in `in`; END shuts the
- * socket's writing side when `in` is empty. Outwards: what is read becomes DATA, as far as credit
- * goes; the end of reading becomes END. Both ended: the channel is closed. RESET, either way, ends
- * both: the socket is closed with a TCP reset, whatever waits.
- *
- * Memory: a connection holds at most its window, and only while its reader is slow. All of them at
- * once: EGRESS_CONNECTIONS_MAX x WINDOW_CONNECTION, 80 MiB. */
+/* Memory: EGRESS_CONNECTIONS_MAX windows, 80 MiB, while all their readers are slow. */
 #include "init/egress.h"
 
 #include <errno.h>
@@ -17,26 +10,15 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "init/connection.h"
 #include "init/outbox.h"
 #include "init/world.h"
 #include "pipe/message.h"
 
 enum {
-    CREDIT_STEP = WINDOW_CONNECTION / 2, /* less is not worth a frame */
-    AT_A_TIME = 32,                      /* of one door, so that nobody else waits for long */
+    AT_A_TIME = 32, /* of one door, so that nobody else waits for long */
     QUERY_MIN = 12,
     QUERY_MAX = 4096,
-};
-
-struct connection {
-    uint32_t   id; /* 0: the place is free */
-    int        fd;
-    struct buf in;       /* what the code has not taken yet */
-    uint32_t   owed;     /* bytes the code took for which the server has no credit yet */
-    uint32_t   credit;   /* bytes the server is ready to take */
-    bool       in_ended; /* END came */
-    bool       in_shut;  /* and was passed on */
-    bool       out_ended;
 };
 
 struct lookup {
@@ -87,29 +69,14 @@ static struct connection *find_place(void)
     return NULL;
 }
 
-static void close_connection(struct connection *c)
+/* A place at the end that became free is not looked at any more. */
+static void forget_places(void)
 {
-    fd_close(&c->fd);
-    buf_done(&c->in);
-    c->id = 0;
     while (n_places > 0 && !connections[n_places - 1].id)
         n_places--;
 }
 
-static void send_tcp_reset(int *fd)
-{
-    setsockopt(*fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
-    fd_close(fd);
-}
-
-static void connection_fail(struct connection *c)
-{
-    outbox_send(FRAME_RESET, c->id, 0, NULL, 0);
-    send_tcp_reset(&c->fd);
-    close_connection(c);
-}
-
-static void connection_open(int fd)
+static void carry_out(int fd)
 {
     struct message_connect m;
     struct connection     *c = NULL;
@@ -122,71 +89,11 @@ static void connection_open(int fd)
     if (c)
         id = next_number();
     if (!id || message_pack_connect(&b, &m) < 0) {
-        send_tcp_reset(&fd);
+        connection_send_tcp_reset(&fd);
         return;
     }
-    *c = (struct connection){.id = id, .fd = fd, .credit = WINDOW_CONNECTION};
-    buf_init(&c->in, WINDOW_CONNECTION);
+    connection_open(c, id, fd);
     outbox_send(FRAME_CONNECT, id, 0, b.data, b.size);
-}
-
-/* Writes what it can; -1: the connection is over. */
-static long connection_write(struct connection *c, const uint8_t *data, size_t size)
-{
-    ssize_t n = write(c->fd, data, size);
-
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    if (n < 0) {
-        connection_fail(c);
-        return -1;
-    }
-    c->owed += (uint32_t)n;
-    if (c->owed >= CREDIT_STEP) {
-        outbox_send_credit(c->id, STREAM_IN, c->owed);
-        c->owed = 0;
-    }
-    return n;
-}
-
-/* What both ends wait for when `in` has become empty. */
-static void connection_drained(struct connection *c)
-{
-    buf_done(&c->in);
-    buf_init(&c->in, WINDOW_CONNECTION);
-    if (c->in_ended && !c->in_shut) {
-        shutdown(c->fd, SHUT_WR);
-        c->in_shut = true;
-    }
-    if (c->in_shut && c->out_ended)
-        close_connection(c);
-}
-
-static void connection_feed(struct connection *c)
-{
-    long n = connection_write(c, c->in.data, c->in.size);
-
-    if (n < 0)
-        return;
-    buf_drop(&c->in, (size_t)n);
-    if (c->in.size == 0)
-        connection_drained(c);
-}
-
-static void connection_relay(struct connection *c)
-{
-    long n = outbox_relay(c->fd, c->id, STREAM_OUT, c->credit);
-
-    if (n > 0) {
-        c->credit -= (uint32_t)n;
-    } else if (n == 0) {
-        c->out_ended = true;
-        outbox_send(FRAME_END, c->id, STREAM_OUT, NULL, 0);
-        if (c->in_shut)
-            close_connection(c);
-    } else if (errno != EAGAIN && errno != EINTR) {
-        connection_fail(c);
-    }
 }
 
 /* ---- lookups ---- */
@@ -223,62 +130,20 @@ static void lookup_answer(const struct frame *f)
 
 /* ---- frames ---- */
 
-static int connection_take_data(struct connection *c, const struct frame *f, struct err *e)
-{
-    size_t held = c->in.size + c->owed;
-    long   n = 0;
-
-    if (c->in_ended || f->stream != STREAM_IN || f->size > WINDOW_CONNECTION - held)
-        return err_set(e, ERR_INVALID, "data past the end or the window of channel %u", c->id);
-    if (c->in.size == 0)
-        n = connection_write(c, f->payload, f->size);
-    if (n >= 0)
-        buf_add(&c->in, f->payload + n, f->size - (size_t)n); /* fits: see above */
-    return 0;
-}
-
-static int connection_take_end(struct connection *c, const struct frame *f, struct err *e)
-{
-    if (c->in_ended || f->stream != STREAM_IN)
-        return err_set(e, ERR_INVALID, "a second or misplaced end on channel %u", c->id);
-    c->in_ended = true;
-    if (c->in.size == 0)
-        connection_drained(c);
-    return 0;
-}
-
-static int connection_take_credit(struct connection *c, const struct frame *f, struct err *e)
-{
-    uint32_t bytes;
-
-    TRY(message_unpack_u32(f, &bytes, e));
-    if (f->stream != STREAM_OUT || bytes > WINDOW_CONNECTION - c->credit)
-        return err_set(e, ERR_INVALID, "credit past the window of channel %u", c->id);
-    c->credit += bytes;
-    return 0;
-}
-
-static void connection_reset(struct connection *c)
-{
-    send_tcp_reset(&c->fd);
-    close_connection(c);
-}
-
 int egress_handle(const struct frame *f, struct err *e)
 {
     struct connection *c = find_connection(f->channel);
+    int                r = 0;
 
     switch (f->type) {
     case FRAME_DATA:
-        return c ? connection_take_data(c, f, e) : 0;
     case FRAME_END:
-        return c ? connection_take_end(c, f, e) : 0;
     case FRAME_CREDIT:
-        return c ? connection_take_credit(c, f, e) : 0;
     case FRAME_RESET:
         if (c)
-            connection_reset(c);
-        return 0;
+            r = connection_handle(c, f, e);
+        forget_places();
+        return r;
     case FRAME_FOUND:
         lookup_answer(f);
         return 0;
@@ -316,7 +181,7 @@ static void refuse_one(int door_fd)
     fd_close(&spare_fd);
     fd = accept4(door_fd, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0)
-        send_tcp_reset(&fd);
+        connection_send_tcp_reset(&fd);
     spare_fd = fcntl(door_fd, F_DUPFD_CLOEXEC, 0);
 }
 
@@ -325,27 +190,12 @@ static void let_in(int door_fd)
     for (int i = 0; i < AT_A_TIME; i++) {
         int fd = accept4(door_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
-            connection_open(fd);
+            carry_out(fd);
         else if (errno == EMFILE || errno == ENFILE)
             refuse_one(door_fd);
         else if (errno == EAGAIN)
             return;
     }
-}
-
-static struct pollfd poll_of(const struct connection *c)
-{
-    struct pollfd p = {c->fd, 0, 0};
-
-    if (!c->id)
-        return (struct pollfd){-1, 0, 0};
-    if (c->in.size > 0)
-        p.events |= POLLOUT;
-    if (!c->out_ended && c->credit > 0)
-        p.events |= POLLIN;
-    if (c->in_shut && c->credit == 0)
-        p.fd = -1; /* POLLHUP would not let poll sleep: both sides may be shut, and bytes wait */
-    return p;
 }
 
 size_t egress_fill_polls(struct pollfd polls[EGRESS_POLLS_MAX])
@@ -359,20 +209,8 @@ size_t egress_fill_polls(struct pollfd polls[EGRESS_POLLS_MAX])
         polls[n++] = (struct pollfd){doors.lookups[i], POLLIN, 0};
     }
     for (size_t i = 0; i < n_places; i++)
-        polls[n++] = poll_of(&connections[i]);
+        polls[n++] = connection_poll(&connections[i]);
     return n;
-}
-
-static void connection_ready(struct connection *c, short events)
-{
-    uint32_t id = c->id;
-
-    if (events & POLLOUT)
-        connection_feed(c);
-    if (c->id == id && events & POLLIN)
-        connection_relay(c);
-    if (c->id == id && events && !(events & (POLLIN | POLLOUT)))
-        connection_fail(c); /* reset by the code */
 }
 
 void egress_ready(const struct pollfd *polls)
@@ -384,6 +222,7 @@ void egress_ready(const struct pollfd *polls)
     for (size_t i = 0; i < n; i++)
         if (connections[i].id)
             connection_ready(&connections[i], polls[4 + i].revents);
+    forget_places();
     for (size_t i = 0; i < 2; i++) {
         if (polls[2 * i].revents)
             let_in(doors.connections[i]);

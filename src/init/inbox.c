@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include "init/channel.h"
+#include "init/dial.h"
 #include "init/egress.h"
 #include "init/outbox.h"
+#include "init/reader.h"
+#include "init/scan.h"
 #include "pipe/message.h"
 
 enum { READ_SIZE = 1 << 17 };
@@ -30,10 +33,39 @@ void inbox_send_hello(void)
         outbox_send(FRAME_HELLO, 0, 0, b.data, b.size);
 }
 
+/* What a channel of the server's may be, beside a process or a file that is written. */
+static const struct kind {
+    enum frame_type opened_by;
+    bool (*has)(uint32_t channel);
+    int (*open)(const struct frame *f, struct err *e);
+    int (*handle)(const struct frame *f, struct err *e);
+} kinds[] = {
+    {FRAME_DIAL, dial_has, dial_open, dial_handle},
+    {FRAME_READ_FILE, reader_has, reader_open, reader_handle},
+    {FRAME_SCAN, scan_has, scan_open, scan_handle},
+};
+
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+static int handle_of_server(const struct frame *f, struct err *e)
+{
+    for (size_t i = 0; i < KINDS; i++)
+        if (kinds[i].has(f->channel)) /* whatever opens a channel fits none that is open */
+            return kinds[i].handle(f, e);
+    for (size_t i = 0; i < KINDS; i++) {
+        if (kinds[i].opened_by != f->type)
+            continue;
+        if (f->channel == 0 || channel_has(f->channel))
+            return err_set(e, ERR_INVALID, "channel %u cannot be opened", f->channel);
+        return kinds[i].open(f, e);
+    }
+    return channel_handle(f, e);
+}
+
 static int handle(struct inbox *in, const struct frame *f, struct err *e)
 {
     if (in->greeted && f->type != FRAME_HELLO)
-        return f->channel & CHANNEL_OF_INIT ? egress_handle(f, e) : channel_handle(f, e);
+        return f->channel & CHANNEL_OF_INIT ? egress_handle(f, e) : handle_of_server(f, e);
     if (in->greeted || f->type != FRAME_HELLO)
         return err_set(e, ERR_INVALID, "%s frame where hello belongs, or hello twice",
                        frame_type_name(f->type));

@@ -22,9 +22,12 @@
 
 #include "base/fd.h"
 #include "init/channel.h"
+#include "init/dial.h"
 #include "init/egress.h"
 #include "init/inbox.h"
 #include "init/outbox.h"
+#include "init/reader.h"
+#include "init/scan.h"
 
 static int watch_children(void)
 {
@@ -47,7 +50,7 @@ static void drain(int signal_fd)
 
 int main(int argc, char **argv)
 {
-    struct pollfd polls[2 + CHANNEL_POLLS_MAX + EGRESS_POLLS_MAX];
+    struct pollfd polls[2 + CHANNEL_POLLS_MAX + EGRESS_POLLS_MAX + DIALS_MAX];
     struct inbox  inbox;
     struct err    e = {0};
 
@@ -68,14 +71,19 @@ int main(int argc, char **argv)
         polls[0] = (struct pollfd){0, POLLIN, 0};
         polls[1] = (struct pollfd){signal_fd, POLLIN, 0};
         size_t first = 2 + channel_fill_polls(polls + 2);
+        size_t second = first + egress_fill_polls(polls + first);
+        size_t n = second + dial_fill_polls(polls + second);
 
-        if (poll(polls, first + egress_fill_polls(polls + first), -1) < 0) {
+        if (poll(polls, n, reader_is_busy() || scan_is_busy() ? 0 : -1) < 0) {
             if (errno == EINTR)
                 continue;
             return 1;
         }
         channel_ready(polls + 2);
         egress_ready(polls + first);
+        dial_ready(polls + second);
+        reader_step();
+        scan_step();
         if (polls[1].revents) {
             drain(signal_fd);
             channel_reap();

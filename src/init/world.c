@@ -205,6 +205,13 @@ void world_discard(const char *temp_path)
     unlink(temp_path);
 }
 
+int world_open_workspace(struct err *e)
+{
+    int fd = open(disk, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    return fd < 0 ? err_sys(e, "open %s", disk) : fd;
+}
+
 bool world_disk_is_full(void)
 {
     struct statvfs s;
@@ -228,22 +235,28 @@ union door_address {
     struct sockaddr_in6 v6;
 };
 
+static socklen_t set_loopback(union door_address *ret, sa_family_t family, uint16_t port)
+{
+    if (family == AF_INET)
+        ret->v4 = (struct sockaddr_in){.sin_family = AF_INET,
+                                       .sin_port = htons(port),
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    else
+        ret->v6 = (struct sockaddr_in6){
+            .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    return family == AF_INET ? sizeof ret->v4 : sizeof ret->v6;
+}
+
 static int open_door(sa_family_t family, int type, uint16_t port, struct err *e)
 {
     union door_address a = {0};
+    socklen_t          address_size = set_loopback(&a, family, port);
     autofd int         fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int                on = 1, size = DOOR_BUFFER;
 
     if (fd < 0)
         return err_sys(e, "open a door");
-    if (family == AF_INET)
-        a.v4 = (struct sockaddr_in){.sin_family = AF_INET,
-                                    .sin_port = htons(port),
-                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    else
-        a.v6 = (struct sockaddr_in6){
-            .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    if (bind(fd, &a.any, family == AF_INET ? sizeof a.v4 : sizeof a.v6) < 0)
+    if (bind(fd, &a.any, address_size) < 0)
         return err_sys(e, "bind port %u", port);
     if (type == SOCK_STREAM) { /* whom it accepts inherits these */
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -300,4 +313,23 @@ int world_find_destination(int fd, struct message_connect *ret)
     memcpy(ret->address, &a.v6.sin6_addr, 16);
     ret->port = ntohs(a.v6.sin6_port);
     return IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr) && ret->port == PORT_CONNECTIONS ? -1 : 0;
+}
+
+/* ---- servers inside ---- */
+
+int world_dial(uint16_t port, bool is_ipv6, struct err *e)
+{
+    sa_family_t        family = is_ipv6 ? AF_INET6 : AF_INET;
+    union door_address a = {0};
+    socklen_t          address_size = set_loopback(&a, family, port);
+    autofd int         fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int                on = 1, size = DOOR_BUFFER;
+
+    if (fd < 0)
+        return err_sys(e, "socket");
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    if (connect(fd, &a.any, address_size) < 0 && errno != EINPROGRESS)
+        return err_sys(e, "connect to port %u inside", port);
+    return take_fd(&fd);
 }

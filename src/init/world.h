@@ -1,5 +1,5 @@
-/* world - what init does to the world around it: starts a process, creates a file, looks at the
- * disk, opens the doors of egress.
+/* world - what init does to the world around it: starts a process, creates a file, opens the
+ * workspace, looks at the disk, opens the doors of egress, connects to servers beside it.
  *
  * The rest of init only moves bytes between its pipe and these descriptors, so that its fuzzer
  * replaces this file and nothing else. */
@@ -27,6 +27,12 @@ int world_launch(const struct message_spawn *m, struct launched *ret, struct err
 int  world_create_file(const char *temp_path, mode_t mode, struct err *e);
 int  world_publish(const char *temp_path, const char *path, struct err *e);
 void world_discard(const char *temp_path);
+
+int world_open_workspace(struct err *e); /* the directory, for beneath_open */
+
+/* A connection to this port of 127.0.0.1, or ::1, non-blocking and perhaps not made yet: then it
+ * becomes writable. e->sys is ECONNREFUSED when nobody listens. */
+int world_dial(uint16_t port, bool is_ipv6, struct err *e);
 
 /* No free block or no free inode where code may write. */
 bool world_disk_is_full(void);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -67,6 +68,19 @@ static int find_controller(const char *name, const char *mounts, const char *cgr
     return found;
 }
 
+/* Where the mount itself is read-only that is the reason, whoever owns the group: no right to it
+ * would help. */
+static int check_writable(const char *path, struct err *e)
+{
+    struct statvfs fs;
+
+    if (access(path, W_OK) == 0)
+        return 0;
+    if (errno == EACCES)
+        errno = statvfs(path, &fs) == 0 && fs.f_flag & ST_RDONLY ? EROFS : EACCES;
+    return err_sys(e, "%s", path);
+}
+
 static int find_all(const char *mounts, const char *own, enum whose whose, struct cgroup_place *ret,
                     struct err *e)
 {
@@ -77,8 +91,7 @@ static int find_all(const char *mounts, const char *own, enum whose whose, struc
             return cgroup_file_no_controller(e, controllers[i].name, "no v1 hierarchy");
     }
     for (int i = 0; i < ret->n; i++)
-        if (access(ret->paths[i], W_OK) < 0)
-            return err_sys(e, "%s", ret->paths[i]);
+        TRY(check_writable(ret->paths[i], e));
     return 0;
 }
 

@@ -42,9 +42,10 @@ static char *delegate_command(void)
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 
     if (cgroup_is_v2())
-        return str_format("start it with: systemd-run --user --scope -p Delegate=yes COMMAND");
+        return str_format("start it from: systemd-run --user --scope -p Delegate=yes sh");
     self[n < 0 ? 0 : n] = '\0';
-    return str_format("as root: %s delegate %u", n < 0 ? "jerboa-jail" : self, (unsigned)getuid());
+    autofree char *quoted = str_quote(n < 0 ? "jerboa-jail" : self);
+    return str_format("as root: %s delegate %u", quoted, (unsigned)getuid());
 }
 
 /* The whole number in a file below /proc/sys; -1 when there is none. */
@@ -100,7 +101,8 @@ static const struct cause {
      "the kernel refuses mounts here: in a container, uncover its /proc (docker: --security-opt "
      "systempaths=unconfined)"},
     {WALL_LIMITS, EROFS, NULL, 0,
-     "as root: findmnt -nro TARGET -t cgroup,cgroup2 | xargs -n1 mount -o remount,bind,rw"},
+     "as root: sh -c 'findmnt -nro TARGET -t cgroup,cgroup2 | xargs -n1 mount -o "
+     "remount,bind,rw'"}, /* one word for sudo, with both sides of the pipe */
     {WALL_LIMITS, ENODEV, NULL, 0, "mount the cgroup controllers memory, cpu and pids"},
     {WALL_LANDLOCK, 0, NULL, 0, "use Linux 5.19 or newer with Landlock among its security modules"},
     {WALL_NONE, ENOSYS, NULL, 0,
@@ -114,7 +116,7 @@ static char *find_fix(enum wall wall, int sys)
         return delegate_command();
     if (wall == WALL_UID_RANGE)
         return str_format("%s", geteuid() == 0 ? "run Jerboa outside of this container"
-                                               : "as root: jerboa run FILE");
+                                               : "run Jerboa as root");
     char *command = wall == WALL_USER && sys == ENOSPC ? namespaces_command() : NULL;
     if (command)
         return command;
@@ -145,7 +147,7 @@ void walls_miss(struct walls *w, enum wall wall, const struct err *why)
     assert(!table[wall].keeps);
     gap->missing = true;
     str_copy(gap->why, sizeof gap->why, why->msg);
-    snprintf(gap->fix, sizeof gap->fix, "%s", fix ? fix : "");
+    str_copy(gap->fix, sizeof gap->fix, fix ? fix : ""); /* half a command is none */
 }
 
 void walls_waive(struct walls *w, enum wall wall, const char *option)
@@ -173,16 +175,16 @@ json_t *walls_json(const struct walls *w)
     return list;
 }
 
-/* The command must be whole, and of the reason its end. */
+/* The command must be whole or is left out, and of the reason its end. */
 static int refuse(enum wall wall, const struct wall_gap *gap, struct err *e)
 {
     enum { TOGETHER = 165 }; /* what the rest of the sentence leaves */
-    size_t      fix = strlen(gap->fix), why = strlen(gap->why);
-    size_t      room = fix < TOGETHER ? TOGETHER - fix : 0;
+    const char *fix = strlen(gap->fix) <= TOGETHER ? gap->fix : "";
+    size_t      why = strlen(gap->why), room = TOGETHER - strlen(fix);
     const char *cut = why > room ? "..." : "", *tail = gap->why + (why > room ? why - room : 0);
 
     return err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s%s%s%s",
-                   table[wall].name, cut, tail, fix ? ": " : "", gap->fix);
+                   table[wall].name, cut, tail, *fix ? ": " : "", fix);
 }
 
 int walls_check(const struct walls *w, struct err *e)

@@ -36,6 +36,7 @@ static void release(struct mcp_call *c)
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
         json_decref(owned[i]);
     free(c->principal);
+    free(c->owner);
     free(c->uri);
     free(c->next);
     free(c->state);
@@ -126,6 +127,15 @@ static void call_again(void *owner)
         run(c, c->handler);
 }
 
+static char *owner_of(const struct mcp_exchange *x)
+{
+    if (*x->principal)
+        return str_format("token:%s", x->principal);
+    if (request_is_on_stdio(x))
+        return str_dup("stdio");
+    return str_dup(x->session ? session_owner(x->session) : "");
+}
+
 struct mcp_call *call_new(struct mcp_exchange *x, enum call_kind kind,
                           void (*handler)(struct mcp_call *c))
 {
@@ -139,6 +149,7 @@ struct mcp_call *call_new(struct mcp_exchange *x, enum call_kind kind,
                            .x = x,
                            .revision = x->revision,
                            .principal = str_dup(x->principal),
+                           .owner = owner_of(x),
                            .capabilities = json_incref((json_t *)x->capabilities),
                            .arguments = json_object(),
                            .items = json_array(),
@@ -284,6 +295,11 @@ void *mcp_call_context(const struct mcp_call *c)
 const char *mcp_call_principal(const struct mcp_call *c)
 {
     return c->principal;
+}
+
+const char *mcp_call_owner(const struct mcp_call *c)
+{
+    return c->owner;
 }
 
 const json_t *mcp_call_arguments(const struct mcp_call *c)

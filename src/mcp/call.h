@@ -26,8 +26,11 @@ struct mcp_call;
 
 /* ---- what was asked ---- */
 
-void         *mcp_call_context(const struct mcp_call *c);   /* of mcp_server_new */
-const char   *mcp_call_principal(const struct mcp_call *c); /* "" on stdio or without tokens */
+void       *mcp_call_context(const struct mcp_call *c);   /* of mcp_server_new */
+const char *mcp_call_principal(const struct mcp_call *c); /* "" on stdio or without tokens */
+/* To whom belongs what it makes: "token:NAME", else "stdio", else a legacy session ("session:ID",
+ * see mcp_server_on_session_end), else "": nobody who could be recognised. */
+const char   *mcp_call_owner(const struct mcp_call *c);
 const json_t *mcp_call_arguments(const struct mcp_call *c); /* an object, maybe empty */
 /* Decodes the arguments into a struct by the tool's field table (validated: cannot fail). */
 void        mcp_call_decode(const struct mcp_call *c, void *target);

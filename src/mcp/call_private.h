@@ -17,6 +17,7 @@ struct mcp_call {
     struct task               *task; /* or NULL */
     const struct mcp_revision *revision;
     char                      *principal;
+    char                      *owner;
     json_t                    *capabilities; /* the client's; ours to release */
     const struct field        *fields;       /* of the tool, or NULL */
     bool                       may_be_task;

@@ -24,8 +24,9 @@ struct mcp_server {
     const struct mcp_about *about;
     void                   *context;
     struct offer_table      tools, resources, prompts;
-    void (*list_resources)(struct mcp_call *c); /* those that come and go, or NULL */
-    struct requests requests;                   /* open, and of nobody who has a session */
+    void (*list_resources)(struct mcp_call *c);              /* those that come and go, or NULL */
+    void (*session_ended)(void *context, const char *owner); /* or NULL */
+    struct requests requests; /* open, and of nobody who has a session */
     LIST_HEAD(sessions, mcp_session) sessions;
     LIST_HEAD(listeners, listener) listeners;
     struct tasks  *tasks;

@@ -43,6 +43,12 @@ void mcp_server_set_resource_lister(struct mcp_server *s, void (*list)(struct mc
     s->list_resources = list;
 }
 
+void mcp_server_on_session_end(struct mcp_server *s,
+                               void (*ended)(void *context, const char *owner))
+{
+    s->session_ended = ended;
+}
+
 struct mcp_server *mcp_server_new(struct event_base *base, const struct mcp_about *about,
                                   void *context)
 {

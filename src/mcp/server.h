@@ -77,6 +77,10 @@ void mcp_server_add_prompts(struct mcp_server *s, const struct mcp_prompt *rows)
  * that are registered. A registered template reads them. */
 void mcp_server_set_resource_lister(struct mcp_server *s, void (*list)(struct mcp_call *c));
 
+/* A legacy session is over: what belongs to it (mcp_call_owner) can go. */
+void mcp_server_on_session_end(struct mcp_server *s,
+                               void (*ended)(void *context, const char *owner));
+
 /* Ends the open listen streams properly; what else runs is left alone. */
 void mcp_server_stop(struct mcp_server *s);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "base/str.h"
 #include "mcp/capability.h"
 #include "mcp/offer.h"
@@ -27,8 +28,9 @@ struct mcp_session {
     struct requests               requests; /* open */
     const struct mcp_revision    *revision;
     char                         *principal;
-    json_t                       *capabilities;  /* of the client */
-    json_t                       *subscriptions; /* an object: uri to true */
+    char                          name[sizeof "session:" + 32]; /* of what its calls make */
+    json_t                       *capabilities;                  /* of the client */
+    json_t                       *subscriptions;                 /* an object: uri to true */
     size_t                        subscription_bytes;
     int                           log_level;
     bool                          initialized, ready;
@@ -59,6 +61,9 @@ struct mcp_session *mcp_session_new(struct mcp_server *server, const char *princ
                               .log_level = mcp_log_level("info"),
                               .ops = ops,
                               .owner = owner};
+    char id[33];
+    random_id(id);
+    snprintf(s->name, sizeof s->name, "session:%s", id);
     LIST_INSERT_HEAD(&server->sessions, s, entry);
     return s;
 }
@@ -69,6 +74,8 @@ void mcp_session_free(struct mcp_session *s)
         return;
     request_cancel_all(&s->requests);
     LIST_REMOVE(s, entry);
+    if (s->server->session_ended)
+        s->server->session_ended(s->server->context, s->name);
     while (s->asks) {
         struct ask *a = s->asks;
         s->asks = a->next;
@@ -103,6 +110,11 @@ const json_t *session_capabilities(const struct mcp_session *s)
 struct requests *session_requests(struct mcp_session *s)
 {
     return &s->requests;
+}
+
+const char *session_owner(const struct mcp_session *s)
+{
+    return s->name;
 }
 
 int session_log_level(const struct mcp_session *s)

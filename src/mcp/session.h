@@ -11,6 +11,7 @@
 const struct mcp_revision *session_revision(const struct mcp_session *s);
 const json_t              *session_capabilities(const struct mcp_session *s);
 int                        session_log_level(const struct mcp_session *s);
+const char                *session_owner(const struct mcp_session *s); /* "session:ID" */
 void                       session_set_ready(struct mcp_session *s);
 struct requests           *session_requests(struct mcp_session *s); /* open ones, of both eras */
 

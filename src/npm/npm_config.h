@@ -25,7 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "npm/url.h"
+#include "base/url.h"
 
 enum npm_config_reach {
     NPM_CONFIG_USER,    /* without the project's file */

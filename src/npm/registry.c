@@ -12,8 +12,8 @@
 enum { PACKUMENT_MAX = 32 << 20, TARBALL_MAX = 256 << 20, NAME_MAX_BYTES = 214 };
 
 struct registry {
-    const struct npm_config *config;
-    struct http             *http;
+    struct npm_config *config;
+    struct http       *http;
 };
 
 struct tarball {
@@ -24,10 +24,14 @@ struct tarball {
     void                *owner;
 };
 
-struct registry *registry_new(const struct npm_config *config)
+struct registry *registry_open(enum npm_config_reach reach, struct err *e)
 {
-    struct registry *r = calloc(1, sizeof *r);
+    struct npm_config *config = npm_config_load(reach, e);
+    struct registry   *r;
 
+    if (!config)
+        return NULL;
+    r = calloc(1, sizeof *r);
     if (!r)
         abort();
     r->config = config;
@@ -40,7 +44,13 @@ void registry_free(struct registry *r)
     if (!r)
         return;
     http_free(r->http);
+    npm_config_free(r->config);
     free(r);
+}
+
+const char *registry_note(const struct registry *r)
+{
+    return npm_config_note(r->config);
 }
 
 /* ---- documents ---- */

@@ -11,8 +11,10 @@ struct registry;
 /* Called as bytes of a tarball come; total_bytes is -1 while unknown. */
 typedef void registry_progress(void *owner, int64_t bytes, int64_t total_bytes);
 
-struct registry *registry_new(const struct npm_config *config); /* borrowed */
+/* The registries that this reach of npm's configuration names. NULL: error. */
+struct registry *registry_open(enum npm_config_reach reach, struct err *e);
 void             registry_free(struct registry *r);
+const char      *registry_note(const struct registry *r); /* npm_config_note's */
 
 /* The release of `package` that suits, from the registry of its scope. */
 int registry_resolve(struct registry *r, const char *package, const struct release_want *want,

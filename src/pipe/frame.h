@@ -27,6 +27,8 @@ enum {
     WINDOW_TO_INIT = 1 << 16,
     WINDOW_FROM_INIT = 1 << 20,
     WINDOW_CONNECTION = 1 << 18, /* of a connection, each way: there may be hundreds */
+
+    SCAN_BYTES_MAX = 1 << 22, /* payloads of all ROWS that answer one SCAN: they need no credit */
 };
 
 #define CHANNEL_OF_INIT 0x80000000u
@@ -48,11 +50,17 @@ enum frame_type {
     FRAME_SPAWN = 16, /* opens a channel: a process */
     FRAME_SIGNAL,
     FRAME_WRITE_FILE, /* opens a channel: DATA, END, then DONE comes back */
+    FRAME_DIAL, /* opens a channel: a connection to a port inside; DATA, END and CREDIT both ways */
+    FRAME_READ_FILE, /* opens a channel: OPENED, DATA and END come back, or ERROR */
+    FRAME_SCAN,      /* opens a channel: ROWS come back, then SCANNED, or ERROR */
 
     FRAME_STARTED = 32,
     FRAME_EXITED,
     FRAME_DONE,
     FRAME_ERROR, /* on a channel: it is over; on channel 0: the sandbox is */
+    FRAME_OPENED,
+    FRAME_ROWS,
+    FRAME_SCANNED,
 
     /* Egress. Init opens these channels; their numbers have CHANNEL_OF_INIT set. */
     FRAME_CONNECT = 48, /* a connection that code inside made: DATA, END and CREDIT both ways */

@@ -1,5 +1,6 @@
 #include "pipe/message.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,6 +125,19 @@ static const char **get_list(struct reader *r)
     return list;
 }
 
+static bool is_plain(const char *path)
+{
+    for (;; path++) {
+        size_t n = strcspn(path, "/");
+
+        if (n == 0 || (n == 1 && path[0] == '.') || (n == 2 && path[0] == '.' && path[1] == '.'))
+            return false;
+        path += n;
+        if (!*path)
+            return true;
+    }
+}
+
 static int finish(const struct reader *r, const struct frame *f, struct err *e)
 {
     if (r->bad || r->left > 0)
@@ -214,6 +228,108 @@ int message_unpack_write_file(const struct frame *f, struct message_write_file *
     return finish(&r, f, e);
 }
 
+int message_pack_dial(struct buf *b, const struct message_dial *m)
+{
+    return put_number(b, m->port, 2);
+}
+
+int message_unpack_dial(const struct frame *f, struct message_dial *ret, struct err *e)
+{
+    struct reader r = read_frame(f);
+
+    ret->port = (uint16_t)get_number(&r, 2);
+    if (ret->port == 0)
+        r.bad = true;
+    return finish(&r, f, e);
+}
+
+int message_pack_read_file(struct buf *b, const struct message_read_file *m)
+{
+    TRY(is_plain(m->path) ? put_u64(b, m->most) : -1);
+    return put_string(b, m->path);
+}
+
+int message_unpack_read_file(const struct frame *f, struct message_read_file *ret, struct err *e)
+{
+    struct reader r = read_frame(f);
+
+    ret->most = get_u64(&r);
+    ret->path = get_string(&r);
+    if (!is_plain(ret->path))
+        r.bad = true;
+    return finish(&r, f, e);
+}
+
+int message_pack_opened(struct buf *b, const struct message_opened *m)
+{
+    return put_u64(b, m->size);
+}
+
+int message_unpack_opened(const struct frame *f, struct message_opened *ret, struct err *e)
+{
+    struct reader r = read_frame(f);
+
+    ret->size = get_u64(&r);
+    return finish(&r, f, e);
+}
+
+int message_pack_scan(struct buf *b, const struct message_scan *m)
+{
+    TRY(!*m->path || is_plain(m->path) ? put_u32(b, m->entries) : -1);
+    TRY(put_u32(b, m->depth));
+    return put_string(b, m->path);
+}
+
+int message_unpack_scan(const struct frame *f, struct message_scan *ret, struct err *e)
+{
+    struct reader r = read_frame(f);
+
+    ret->entries = get_u32(&r);
+    ret->depth = get_u32(&r);
+    ret->path = get_string(&r);
+    if (*ret->path && !is_plain(ret->path))
+        r.bad = true;
+    return finish(&r, f, e);
+}
+
+int message_pack_row(struct buf *b, const struct message_row *m)
+{
+    TRY(is_plain(m->path) ? put_number(b, m->kind, 1) : -1);
+    TRY(put_u64(b, m->size));
+    TRY(put_u64(b, (uint64_t)m->mtime_ns));
+    return put_string(b, m->path);
+}
+
+int message_next_row(struct frame *f, struct message_row *ret, struct err *e)
+{
+    struct reader r = read_frame(f);
+
+    if (f->size == 0)
+        return 0;
+    ret->kind = (enum row_kind)get_number(&r, 1);
+    ret->size = get_u64(&r);
+    ret->mtime_ns = (int64_t)get_u64(&r);
+    ret->path = get_string(&r);
+    if (r.bad || ret->kind >= ROW_KINDS || !is_plain(ret->path))
+        return err_set(e, ERR_INVALID, "malformed row in a %s frame", frame_type_name(f->type));
+    f->payload = r.at;
+    f->size = r.left;
+    return 1;
+}
+
+int message_pack_scanned(struct buf *b, const struct message_scanned *m)
+{
+    return put_number(b, m->cut, 1);
+}
+
+int message_unpack_scanned(const struct frame *f, struct message_scanned *ret, struct err *e)
+{
+    struct reader r = read_frame(f);
+
+    ret->cut = get_bool(&r);
+    return finish(&r, f, e);
+}
+
 int message_pack_attach(struct buf *b, const struct message_attach *m)
 {
     TRY(put_string(b, m->source));
@@ -296,6 +412,13 @@ void message_take_error(const struct frame *f, struct err *ret)
     for (char *p = ret->msg; *p; p++)
         if (*p < ' ' || *p > '~')
             *p = '?';
+}
+
+void message_take_path_error(const struct frame *f, struct err *ret)
+{
+    message_take_error(f, ret);
+    if (ret->sys == ENOENT || ret->sys == ENOTDIR)
+        ret->kind = ERR_NOT_FOUND;
 }
 
 int message_pack_group_ended(struct buf *b, const struct message_group_ended *m)

@@ -27,6 +27,40 @@ struct message_write_file {
     const char *path;
 };
 
+struct message_dial {
+    uint16_t port; /* not 0 */
+};
+
+/* These paths are relative to /workspace and plain: no component is empty, `.` or `..`. Neither end
+ * packs or unpacks another, so that nobody has to think of them. */
+struct message_read_file {
+    uint64_t    most; /* bytes that are wanted, from the beginning */
+    const char *path;
+};
+
+struct message_opened {
+    uint64_t size; /* of the whole, at that moment */
+};
+
+struct message_scan {
+    uint32_t    entries; /* at most so many rows */
+    uint32_t    depth;   /* levels below the directory; 1: only what is in it */
+    const char *path;    /* of the directory; empty: /workspace itself */
+};
+
+enum row_kind { ROW_FILE, ROW_DIR, ROW_LINK, ROW_OTHER, ROW_KINDS };
+
+struct message_row {
+    enum row_kind kind;
+    uint64_t      size;
+    int64_t       mtime_ns;
+    const char   *path;
+};
+
+struct message_scanned {
+    bool cut; /* there is more, or something could not be looked at */
+};
+
 /* A layer of the store for a running sandbox. */
 struct message_attach {
     const char *source; /* a directory of the host */
@@ -69,6 +103,26 @@ void message_spawn_done(struct message_spawn *m);
 int message_pack_write_file(struct buf *b, const struct message_write_file *m);
 int message_unpack_write_file(const struct frame *f, struct message_write_file *ret, struct err *e);
 
+int message_pack_dial(struct buf *b, const struct message_dial *m);
+int message_unpack_dial(const struct frame *f, struct message_dial *ret, struct err *e);
+
+int message_pack_read_file(struct buf *b, const struct message_read_file *m);
+int message_unpack_read_file(const struct frame *f, struct message_read_file *ret, struct err *e);
+
+int message_pack_opened(struct buf *b, const struct message_opened *m);
+int message_unpack_opened(const struct frame *f, struct message_opened *ret, struct err *e);
+
+int message_pack_scan(struct buf *b, const struct message_scan *m);
+int message_unpack_scan(const struct frame *f, struct message_scan *ret, struct err *e);
+
+/* ROWS is one row after the other; whole ones. message_next_row takes the first off f's payload: 1,
+ * 0 when there is none left, -1 when the rest is malformed. */
+int message_pack_row(struct buf *b, const struct message_row *m);
+int message_next_row(struct frame *f, struct message_row *ret, struct err *e);
+
+int message_pack_scanned(struct buf *b, const struct message_scanned *m);
+int message_unpack_scanned(const struct frame *f, struct message_scanned *ret, struct err *e);
+
 int message_pack_attach(struct buf *b, const struct message_attach *m);
 int message_unpack_attach(const struct frame *f, struct message_attach *ret, struct err *e);
 
@@ -84,6 +138,8 @@ int message_unpack_error(const struct frame *f, struct message_error *ret, struc
 /* ERROR as an error of ours. Its text may come from a hostile init: whatever a terminal would obey
  * (C0, DEL, and all beyond ASCII, for U+009B is an escape too) is taken out. */
 void message_take_error(const struct frame *f, struct err *ret);
+/* The same for a path that was looked for: what is not there is ERR_NOT_FOUND. */
+void message_take_path_error(const struct frame *f, struct err *ret);
 
 int message_pack_group_ended(struct buf *b, const struct message_group_ended *m);
 int message_unpack_group_ended(const struct frame *f, struct message_group_ended *ret,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 /* The names of those that bound and do not stand; one that keeps and is off was not wanted. */
-static json_t *missing(const json_t *walls)
+json_t *result_missing_walls(const json_t *walls)
 {
     json_t *names = json_array(), *wall;
     size_t  i;
@@ -29,7 +29,7 @@ json_t *result_json(const struct run_result *r, const json_t *walls, const json_
                                f->signal == 0 ? json_null() : json_integer(f->signal), "ended",
                                f->watched ? "sandbox" : "run", "usage", usage, "refused",
                                refused ? json_incref((json_t *)refused) : json_array(), "walls",
-                               "missing", walls ? missing(walls) : json_null());
+                               "missing", walls ? result_missing_walls(walls) : json_null());
 
     if (!result)
         abort();

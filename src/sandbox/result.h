@@ -13,6 +13,8 @@
 #include "base/json.h"
 #include "sandbox/run.h"
 
+json_t *result_missing_walls(const json_t *walls); /* their names; the caller releases */
+
 /* walls: the list that the sandbox told (sandbox_ops), or NULL if it never came that far; then
  * `missing` is null. refused: as egress_take_refused has it, or NULL: nothing was. */
 json_t *result_json(const struct run_result *r, const json_t *walls, const json_t *refused);

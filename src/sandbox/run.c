@@ -230,11 +230,15 @@ static void on_deadline(void *owner)
         process_kill(r->process);
 }
 
-void run_cancel(struct run *r)
+void run_end(struct run *r, enum verdict why)
 {
-    if (r->result.facts.cancelled)
+    struct verdict_facts *f = &r->result.facts;
+
+    if (f->cancelled || f->output_exceeded || f->quota_exceeded)
         return;
-    r->result.facts.cancelled = true;
+    f->cancelled = why == VERDICT_CANCELLED;
+    f->output_exceeded = why == VERDICT_OUTPUT;
+    f->quota_exceeded = why == VERDICT_DISK;
     if (r->process)
         process_kill(r->process);
     else if (!r->result.err.kind)

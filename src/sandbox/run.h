@@ -48,7 +48,9 @@ struct run_ops {
 
 struct run *run_start(struct sandbox *s, const struct run_spec *spec, const struct run_ops *ops,
                       void *owner);
-void        run_cancel(struct run *r); /* idempotent; done still comes */
+/* Before its time, because of VERDICT_CANCELLED, VERDICT_OUTPUT (it printed more than is kept) or
+ * VERDICT_DISK (it filled a place that has no size of its own). Idempotent; done still comes. */
+void run_end(struct run *r, enum verdict why);
 
 /* The program, for its stdin, its credit and signals; NULL while there is none. */
 struct process *run_process(struct run *r);

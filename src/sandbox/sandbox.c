@@ -166,6 +166,8 @@ static void on_pipe_frame(void *owner, const struct frame *f)
             sandbox_fail(s, ERR_INVALID, e.msg);
         s->greeted = true;
         deadline_clear(&s->deadline);
+        if (s->ops->ready && !s->err.kind)
+            s->ops->ready(s->owner);
     } else if (f->type == FRAME_ERROR && f->channel == 0) {
         take_error(s, f);
     } else if (!s->greeted || f->type == FRAME_HELLO) {
@@ -212,6 +214,9 @@ static void on_pipe_drained(void *owner)
 
     if (s->egress)
         egress_go_on(s->egress);
+    for (const struct channel *c = s->channels; c; c = c->next)
+        if (c->ops->room)
+            c->ops->room(c->owner);
 }
 
 static const struct link_ops pipe_ops = {on_pipe_frame, on_pipe_end, on_pipe_drained};
@@ -262,6 +267,11 @@ void sandbox_ask_jail(struct sandbox *s, enum frame_type type, uint32_t channel,
         link_send(s->control, type, channel, 0, payload, size);
 }
 
+bool sandbox_has_room(const struct sandbox *s)
+{
+    return s->pipe && link_has_room(s->pipe);
+}
+
 struct event_base *sandbox_base(const struct sandbox *s)
 {
     return s->base;
@@ -285,9 +295,7 @@ static void on_egress_violated(void *owner, const char *sentence)
 
 static bool on_egress_has_room(void *owner)
 {
-    const struct sandbox *s = owner;
-
-    return s->pipe && link_has_room(s->pipe);
+    return sandbox_has_room(owner);
 }
 
 static const struct egress_ops egress_ops = {on_egress_send, on_egress_has_room,

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <event2/event.h>
+#include <stdbool.h>
 
 #include "base/err.h"
 #include "base/json.h"
@@ -22,6 +23,8 @@ struct sandbox_ops {
     /* Which walls stand, once, before anything runs: a list of {name, what, keeps, on, why, fix}
      * (see jail/walls.h), borrowed. May be NULL. */
     void (*walls)(void *owner, const json_t *list);
+    /* Init answers: all steps of the jail went well. Once; may be NULL. */
+    void (*ready)(void *owner);
 };
 
 /* The plan is sent to the jail and not kept. Frames may be sent at once: they wait in the pipe.
@@ -36,6 +39,7 @@ void sandbox_fail(struct sandbox *s, enum err_kind kind, const char *sentence);
 struct channel_ops {
     void (*frame)(void *owner, const struct frame *f); /* from init, and what the jail answers */
     void (*lost)(void *owner, const struct err *e);    /* the sandbox ended first; called once */
+    void (*room)(void *owner); /* there is room again for DATA; opens and closes nothing; or NULL */
 };
 
 /* Numbers are never used twice. Closing inside one of the ops is fine. */
@@ -48,5 +52,6 @@ void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel
 void sandbox_ask_jail(struct sandbox *s, enum frame_type type, uint32_t channel,
                       const void *payload, size_t size); /* the same, with words */
 
+bool               sandbox_has_room(const struct sandbox *s); /* see pipe/link.h */
 struct event_base *sandbox_base(const struct sandbox *s);
 struct egress     *sandbox_egress(struct sandbox *s); /* NULL: it has none, or it is ending */

@@ -29,6 +29,8 @@ enum verdict verdict_of(const struct verdict_facts *f)
         return VERDICT_TIMEOUT;
     if (f->output_exceeded)
         return VERDICT_OUTPUT;
+    if (f->quota_exceeded) /* our own doing, as the three before: no other reason to be looked for */
+        return VERDICT_DISK;
     if (is_oom(f))
         return VERDICT_OOM;
     if (f->forks_refused > 0)
@@ -63,7 +65,7 @@ const char *verdict_source(enum verdict v, const struct verdict_facts *f)
     case VERDICT_PIDS:
         return "cgroup";
     case VERDICT_DISK:
-        return "tmpfs";
+        return f->quota_exceeded ? "quota" : "tmpfs";
     default:
         return NULL;
     }

@@ -21,6 +21,7 @@ struct verdict_facts {
     bool     cancelled; /* we ended it because we were asked to */
     bool     timed_out; /* we ended it at its deadline */
     bool     output_exceeded;
+    bool     quota_exceeded; /* FILES_DIR grew by more than it may */
     int      code;   /* of the main process, or -1 */
     int      signal; /* or 0 */
     uint64_t oom_kills;
@@ -36,7 +37,7 @@ enum verdict verdict_of(const struct verdict_facts *f);
 const char  *verdict_name(enum verdict v);
 
 /* Who found out, for verdicts that are about a limit: "cgroup", "watch" (the jail, for want of a
- * cgroup), "v8" (its heap limit), "tmpfs"; else NULL. */
+ * cgroup), "v8" (its heap limit), "tmpfs", "quota" (of FILES_DIR); else NULL. */
 const char *verdict_source(enum verdict v, const struct verdict_facts *f);
 
 /* The exit status of `jerboa run`. */

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "npm/semver.h"
 #include "store/capture.h"
+#include "store/entry.h"
 #include "store/host.h"
 #include "store/image.h"
 #include "store/seal.h"
@@ -106,26 +107,30 @@ int runtime_find(const char *image, struct runtime *ret, struct err *e)
     return 0;
 }
 
-/* Lets jerboa-fetch do `job`; what went wrong is in the error, ERR_UNAVAILABLE when the registry is
- * out of reach. */
+/* ERR_UNAVAILABLE when the registry is out of reach. */
+static int read_answer(int status, const char *line, struct runtime *ret, struct err *e)
+{
+    const char *slash = strrchr(line, '/');
+
+    *ret = (struct runtime){0};
+    if (status == 0 && slash && name_version(slash + 1, ret->version))
+        return str_copy(ret->dir, sizeof ret->dir, line);
+    if (status == 0 || !*line)
+        return err_set(e, ERR_INTERNAL, "jerboa-fetch ended with status %d", status);
+    return err_set(e, status == RUNTIME_FETCH_UNAVAILABLE ? ERR_UNAVAILABLE : ERR_INTERNAL, "%s",
+                   line);
+}
+
 static int fetch(const char *job, const char *image, struct runtime *ret, struct err *e)
 {
     autofree char    *program = program_find("jerboa-fetch", e);
     const char *const argv[] = {"jerboa-fetch", "--answer", job, image, NULL};
     struct capture    answer;
-    const char       *slash;
 
     if (!program)
         return -1;
     TRY(capture_run(program, argv, -1, &answer, e));
-    slash = strrchr(answer.output, '/');
-    *ret = (struct runtime){0};
-    if (answer.status == 0 && slash && name_version(slash + 1, ret->version))
-        return str_copy(ret->dir, sizeof ret->dir, answer.output);
-    if (answer.status == 0 || !*answer.output)
-        return err_set(e, ERR_INTERNAL, "jerboa-fetch ended with status %d", answer.status);
-    return err_set(e, answer.status == RUNTIME_FETCH_UNAVAILABLE ? ERR_UNAVAILABLE : ERR_INTERNAL,
-                   "%s", answer.output);
+    return read_answer(answer.status, answer.output, ret, e);
 }
 
 /* `missing` says what is wrong with the store, `unfetched` why nothing could be fetched: they are
@@ -146,6 +151,22 @@ static int use_host(const char *image, const struct err *missing, const struct e
              host.version, host.dir, unfetched->msg);
     *ret = host;
     return 0;
+}
+
+int runtime_take_answer(const char *image, int status, const char *line, struct runtime *ret,
+                        struct err *e)
+{
+    struct err failed = {0}, missing = {0};
+
+    if (read_answer(status, line, ret, &failed) == 0)
+        return 0;
+    if (failed.kind == ERR_UNAVAILABLE) {
+        runtime_find(image, ret, &missing);
+        return use_host(image, &missing, &failed, ret, e);
+    }
+    if (e)
+        *e = failed;
+    return -1;
 }
 
 int runtime_ensure(const char *image, struct runtime *ret, struct err *e)
@@ -170,4 +191,34 @@ int runtime_verify(const char *image, struct runtime *ret, struct err *e)
 
     TRY(image_parse(image, &wanted, e));
     return fetch("verify", image, ret, e);
+}
+
+int runtime_hold(const struct runtime *runtime, struct err *e)
+{
+    const char *name = strrchr(runtime->dir, '/') + 1;
+    char        path[PATH_MAX];
+    autofd int  parent = -1;
+    int         fd;
+
+    if (runtime->is_host) {
+        fd = open(runtime->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 ? err_sys(e, "%s", runtime->dir) : fd;
+    }
+    snprintf(path, sizeof path, "%.*s", (int)(name - runtime->dir), runtime->dir);
+    parent = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return parent < 0 ? err_sys(e, "%s", path) : entry_hold(parent, name, e);
+}
+
+int runtime_ensure_held(const char *image, struct runtime *ret, int *ret_fd, struct err *e)
+{
+    struct err why = {0};
+
+    do {
+        TRY(runtime_ensure(image, ret, e));
+        why = (struct err){0};
+        *ret_fd = runtime_hold(ret, &why);
+    } while (*ret_fd < 0 && why.kind == ERR_NOT_FOUND); /* it was removed just now */
+    if (*ret_fd < 0 && e)
+        *e = why;
+    return *ret_fd < 0 ? -1 : 0;
 }

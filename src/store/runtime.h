@@ -45,5 +45,17 @@ int runtime_find(const char *image, struct runtime *ret, struct err *e);
  * cannot be reached, this machine's own Node if it suits (then ret->note says so). */
 int runtime_ensure(const char *image, struct runtime *ret, struct err *e);
 
+/* What runtime_ensure does once it has asked jerboa-fetch, for who asks it on a loop: how it ended
+ * and the line it printed become a runtime, or an error. */
+int runtime_take_answer(const char *image, int status, const char *line, struct runtime *ret,
+                        struct err *e);
+
+/* Keeps `jerboa gc` from removing it while the descriptor that is returned is open, and notes that
+ * it was used now. ERR_NOT_FOUND: it went meanwhile. This machine's own needs no keeping. */
+int runtime_hold(const struct runtime *runtime, struct err *e);
+
+/* Ensures it and holds it: for who starts sandboxes with it. */
+int runtime_ensure_held(const char *image, struct runtime *ret, int *ret_fd, struct err *e);
+
 /* Compares all of it with what was fetched; what is damaged is fetched again. */
 int runtime_verify(const char *image, struct runtime *ret, struct err *e);

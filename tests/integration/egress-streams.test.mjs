@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
-import { code, jerboa, limit, printed, run } from './jerboa.mjs';
+import { code, isRoot, jerboa, limit, printed, run } from './jerboa.mjs';
 import { makeNetwork } from './network.mjs';
 
 const address = '93.184.216.34', address6 = '2606:2800:220:1::1';
@@ -16,7 +16,13 @@ const tools = `import dgram from 'node:dgram'; import dns from 'node:dns/promise
   import { spawnSync } from 'node:child_process'; import { createHash } from 'node:crypto'; import { text } from 'node:stream/consumers'; import { setTimeout as pause } from 'node:timers/promises';
   const code = (promise) => Promise.resolve(promise).then((value) => value, (e) => e.cause?.code ?? e.code ?? e.message);
   const ask = async (question) => { const s = net.connect(9000, '${address}'); s.write(question); return JSON.parse(await text(s)); };
-  const tell = (answer) => console.log(JSON.stringify(answer));\n`;
+  const tell = (answer) => console.log(JSON.stringify(answer));
+  const echo = (host) => new Promise((resolve) => {
+    const socket = net.connect(9007, host).on('error', () => resolve(false)).on('data', () => resolve(true)).on('close', () => resolve(false));
+    socket.write('x');
+  });
+  const count = async (promises) => (await Promise.all(promises)).filter(Boolean).length;
+  const crowd = (host, n) => count(Array.from({ length: n }, () => echo(host)));\n`;
 const begin = (args, fn, ...more) => network.start([jerboa, 'run', ...args, '-e', tools + code(fn, ...more)], { seconds: 50 });
 
 async function within(args, fn, ...more) {
@@ -27,7 +33,12 @@ async function within(args, fn, ...more) {
   return { answer: JSON.parse(result.stdout), stderr: result.stderr, lines: result.stderr.split('\n').filter(Boolean) };
 }
 
-/* global code, ask, tell, dns, dgram, net, once, text, pause, spawnSync, createHash -- of `tools` */
+/* global code, ask, tell, echo, count, crowd, dns, dgram, net, once, text, pause, spawnSync, createHash -- of `tools` */
+
+test('who is no root has no right over the network that is tested', { ...limit, skip: isRoot && 'as root there is nothing to show' }, async () => {
+  const r = await network.start(['sh', '-c', 'id -u; ip link set uplink down'], { input: '' }).ended;
+  assert.deepEqual([r.stdout, r.stderr], [`${process.getuid()}\n`, 'RTNETLINK answers: Operation not permitted\n']);
+});
 
 // ---- names ----
 
@@ -73,6 +84,27 @@ test('names: garbage and names that are too long do no harm; a thousand lookups 
   });
   assert.deepEqual(answer.answers, [0]); // the others were refused, or not answered
   assert.equal(answer.addresses, 1000);
+});
+
+test('names: answers that no datagram holds arrive whole, by TCP, whatever server is asked', limit, async () => {
+  const { answer, lines } = await within([], async () => {
+    const others = new dns.Resolver();
+    others.setServers(['9.9.9.9']);
+    const ask = async (resolver) => (await resolver.resolveTxt('large.example'))[0].join('');
+    const stream = net.connect(53, '1.1.1.1'); // a question of the kind that is not forwarded
+    stream.write(Buffer.from('\0\x21\0\x07\x01\0\0\x01\0\0\0\0\0\0\x07private\x07example\0\0\x01\0\x01', 'latin1'));
+    const [bytes] = await once(stream, 'data');
+    stream.destroy();
+    tell([(await ask(dns)) === 'large '.repeat(1000), (await ask(others)) === 'large '.repeat(1000), bytes.readUInt16BE(0) === bytes.length - 2, bytes[5] & 15]);
+  });
+  assert.deepEqual(answer, [true, true, true, 3]); // the policy is the same there: a private address is none
+  assert.deepEqual(lines.map((line) => line.replace(/ \(.*/, '')), ['jerboa: network: private.example: private address 10.1.2.3']);
+});
+
+test('names: that the name servers failed is told, and is not "no such name"', limit, async () => {
+  const { answer, lines } = await within([], async () => tell([await code(dns.resolve4('broken.example')), await code(dns.resolveTxt('broken.example')), await code(fetch('http://broken.example/'))]));
+  assert.deepEqual(answer, ['ESERVFAIL', 'ESERVFAIL', 'EAI_AGAIN']);
+  assert.deepEqual(lines, ['jerboa: network: broken.example: not resolved (nothing to allow: the name servers of this machine failed)']);
 });
 
 test('a name is looked up again when it is connected to', limit, async () => {
@@ -201,20 +233,78 @@ test('who never answers is told of; others are served meanwhile', limit, async (
 
 test('connections are limited in number and rate', limit, async () => {
   const { answer, stderr } = await within(['--timeout', '30s'], async (host) => {
-    const echo = () => new Promise((resolve) => {
-      const socket = net.connect(9007, host).on('error', () => resolve(false)).on('data', () => resolve(true)).on('close', () => resolve(false));
-      socket.write('x');
-    });
-    const burst = await Promise.all(Array.from({ length: 300 }, echo)); // 200, and as many as a second's fraction gives
+    const burst = await crowd(host, 300); // 200, and as many as a second's fraction gives
     const more = [];
-    for (let i = 0; i < 100; i++) { more.push(echo()); await pause(15); }
-    const count = (list) => list.filter(Boolean).length;
-    tell([count(burst), count(burst) + count(await Promise.all(more))]);
+    for (let i = 0; i < 100; i++) { more.push(echo(host)); await pause(15); }
+    tell([burst, burst + await count(more)]);
     process.exit();
   }, address);
   assert.ok(answer[0] >= 200 && answer[0] <= 256, `${answer[0]} of a burst of 300`);
   assert.equal(answer[1], 256);
-  assert.match(stderr, /^jerboa: network: 93\.184\.216\.34, port 9007: too many connections \(wait: it has 256 connections at once, 100 new ones a second\)$/m);
+  assert.match(stderr, /^jerboa: network: 93\.184\.216\.34, port 9007: too many new connections \(wait: it makes 100 a second \(--connect-rate\)\)$/m);
+  assert.match(stderr, /^jerboa: network: 93\.184\.216\.34, port 9007: too many connections \(wait: it has 256 at once \(--connections\)\)$/m);
+});
+
+test('--connections and --connect-rate, by argument and by environment', limit, async () => {
+  const few = await within(['--connections', '7'], async (host) => { tell(await crowd(host, 20)); process.exit(); }, address);
+  assert.equal(few.answer, 7);
+  assert.match(few.stderr, /too many connections \(wait: it has 7 at once \(--connections\)\)$/m);
+  const slow = await within(['--connect-rate', '2'], async (host) => {
+    const burst = await crowd(host, 20);
+    await pause(1100);
+    tell([burst, await crowd(host, 20)]);
+    process.exit();
+  }, address);
+  assert.ok(slow.answer[0] >= 4 && slow.answer[0] <= 6, `${slow.answer[0]} of a burst`);
+  assert.ok(slow.answer[1] >= 2 && slow.answer[1] <= 4, `${slow.answer[1]} a second later`);
+  const child = network.start([jerboa, 'run', '-e', `${tools}tell(await crowd('${address}', 20)); process.exit();`], { env: { JERBOA_CONNECTIONS: '3' } });
+  child.stdin.end();
+  assert.equal((await child.ended).stdout, '3\n');
+});
+
+test('--lookup-rate: who asks too much is refused, and told', limit, async () => {
+  const { answer, lines } = await within(['--lookup-rate', '5'], async () => {
+    const all = await Promise.all(Array.from({ length: 40 }, (_, i) => code(dns.resolve4(`n${i}.many.example`))));
+    tell([all.filter((got) => Array.isArray(got)).length, [...new Set(all.filter((got) => !Array.isArray(got)))]]);
+  });
+  assert.ok(answer[0] >= 10 && answer[0] <= 20, `${answer[0]} of 40`);
+  assert.deepEqual(answer[1], ['EREFUSED']);
+  assert.match(lines[0], /^jerboa: network: n\d+\.many\.example: too many lookups \(wait: it may look up 5 names a second \(--lookup-rate\), 128 at once\)$/);
+});
+
+test('--connection-idle: silence ends a connection, and is told; what talks goes on', limit, async () => {
+  const { answer, lines } = await within(['--connection-idle', '400ms'], async (host) => {
+    const silent = net.connect(9007, host), talking = net.connect(9007, host), began = performance.now();
+    talking.resume();
+    const timer = setInterval(() => talking.write('x'), 100);
+    const error = await code(once(silent, 'data')), ms = performance.now() - began;
+    await pause(500);
+    clearInterval(timer);
+    talking.write('y');
+    tell([error, ms, await code(once(talking, 'data').then(() => 'alive'))]);
+    process.exit();
+  }, address);
+  assert.deepEqual([answer[0], answer[2]], ['ECONNRESET', 'alive']);
+  assert.ok(answer[1] >= 400 && answer[1] < 5000, `${answer[1]} ms`);
+  assert.deepEqual(lines, [`jerboa: network: ${address}, port 9007: idle (--connection-idle: it is closed after 0.4 silent seconds)`]);
+});
+
+test('--byte-rate: both ways, and all connections together', limit, async () => {
+  const rate = 256 << 10, size = 384 << 10;
+  const { answer, lines } = await within(['--byte-rate', '256k'], async (host, bytes) => {
+    const upload = async () => { const up = net.connect({ host, port: 9001, allowHalfOpen: true }); up.end(Buffer.alloc(bytes)); return +(await text(up)).split(' ')[0]; };
+    const download = async () => { let got = 0; for await (const piece of net.connect(9006, host)) if ((got += piece.length) >= bytes) break; return got >= bytes; };
+    const timed = async (promises) => { const began = performance.now(); return [await Promise.all(promises), performance.now() - began]; };
+    tell([await timed([upload()]), await timed([download()]), await timed([upload(), upload()])]);
+    process.exit();
+  }, address, size);
+  const [[up, upMs], [down, downMs], [both, bothMs]] = answer;
+  assert.deepEqual([up, down, both], [[size], [true], [size, size]]);
+  // what is saved up in a second is at most a second's worth
+  for (const [ms, total] of [[upMs, size], [downMs, size], [bothMs, 2 * size]])
+    assert.ok(ms >= 1000 * (total - rate) / rate - 100 && ms < 3000 * total / rate, `${total} bytes in ${ms} ms`);
+  assert.ok(upMs >= 1000 * size / rate - 250, `${upMs} ms`); // at the beginning nothing is
+  assert.deepEqual(lines, []);
 });
 
 // ---- refusals ----
@@ -237,6 +327,17 @@ test('each refusal is told with host, port, rule and a way to allow it, which wo
   const allowed = await within(lines.flatMap((line) => ['--allow', /--allow (\S+),/.exec(line)[1]]), visit, urls);
   assert.deepEqual(Object.values(allowed.answer).map(([got]) => got), [`internet ${address}`, `internet ${address}`, `internet ${address6}`]);
   assert.deepEqual(allowed.lines, []);
+});
+
+test('refusals beyond a hundred are counted', limit, async () => {
+  const { lines } = await within(['--network', 'none', '--json'], async () => {
+    for (let i = 0; i < 130; i++) await code(dns.resolve4(`n${i}.many.example`));
+    tell('done');
+  });
+  assert.equal(lines.length, 102);
+  assert.equal(lines[100], 'jerboa: network: and 30 more: not listed one by one (the first hundred are listed)');
+  const { refused } = JSON.parse(lines[101]);
+  assert.deepEqual([refused.length, refused[100]], [101, { host: 'and 30 more', port: null, rule: 'not listed one by one', allow: 'the first hundred are listed' }]);
 });
 
 test('a private address is told as what it is, by name and by number; the hint is honest', limit, async () => {

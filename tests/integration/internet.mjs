@@ -1,6 +1,6 @@
 // internet.mjs ROLE DIR: all servers of the network that the egress tests make (see network.mjs), until stdin ends.
 // ROLE tells what an answer is signed with: `internet` answers on every address there is, `host` is the machine itself.
-//   8080 HTTP and WebSocket, 8443 HTTPS, 53 DNS (internet only), 9001… behaviours of TCP (below)
+//   8080 HTTP and WebSocket, 8443 HTTPS, 53 DNS by UDP and TCP (internet only), 9001… behaviours of TCP (below)
 import { createHash } from 'node:crypto';
 import dgram from 'node:dgram';
 import fs from 'node:fs';
@@ -8,6 +8,7 @@ import http from 'node:http';
 import https from 'node:https';
 import net from 'node:net';
 import path from 'node:path';
+import { tgz } from './registry.mjs';
 
 const [role, dir] = process.argv.slice(2);
 const plain = (address) => address.replace(/^::ffff:(?=\d+\.)/, '');
@@ -16,9 +17,23 @@ const signed = (socket) => `${role} ${plain(socket.localAddress)}`;
 
 // ---- HTTP, HTTPS, WebSocket ----
 
+/** For npm: one package, whose only file is the signature. */
+function packument(request) {
+  const tarball = `http${request.socket.encrypted ? 's' : ''}://${request.headers.host}/probe/-/probe-1.0.0.tgz`;
+  return JSON.stringify({ name: 'probe', 'dist-tags': { latest: '1.0.0' }, versions: { '1.0.0': { name: 'probe', version: '1.0.0', dist: { tarball } } } });
+}
+
+const paths = {
+  '/probe': packument,
+  '/probe/-/probe-1.0.0.tgz': (request) => tgz({ name: 'package/package.json', content: '{"name":"probe","version":"1.0.0"}' },
+    { name: 'package/signed', content: signed(request.socket) }),
+  /** For git: one reference. */
+  '/repository/info/refs?service=git-upload-pack': (request) => `a9993e364706816aba3e25717850c26c9cd0d89d\trefs/heads/${signed(request.socket).replace(' ', '-')}\n`,
+};
+
 function answer(request, response) {
   response.writeHead(200, { connection: 'close' });
-  response.end(signed(request.socket));
+  response.end((paths[request.url] ?? (() => signed(request.socket)))(request));
 }
 
 function upgrade(request, socket) {
@@ -72,6 +87,7 @@ const behaviours = {
   /** Sends back what comes. */
   9007: (socket) => socket.pipe(socket),
 };
+if (role === 'internet') servers.push([net.createServer(answerDnsStream), 53]);
 for (const [port, serve] of Object.entries(behaviours))
   servers.push([net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => { socket.on('error', () => {}); serve(socket); }), +port]);
 
@@ -85,6 +101,7 @@ const zone = {
   'private.example': ['10.1.2.3'], 'private6.example': ['fd00::5'], 'loop.example': ['127.0.0.1'], 'loop6.example': ['::1'],
   'metadata.example': ['169.254.169.254'], 'mapped.example': ['::ffff:10.1.2.3'], 'nat64.example': ['64:ff9b::a01:203'],
   'both.example': ['10.1.2.3', '93.184.216.39'], 'registry.example': ['10.9.9.9'], 'silent.example': ['93.184.216.99'],
+  'large.example': ['93.184.216.34'],
   ...Object.fromEntries(Array.from({ length: 1100 }, (_, i) => [`n${i}.many.example`, ['93.184.216.40']])),
 };
 const asked = new Map();
@@ -111,7 +128,13 @@ const record = (type, data) => {
   return Buffer.concat([fixed, data]);
 };
 
-function answerDns(query) {
+/** As the bytes of a TXT record have it: pieces of at most 255. */
+const textOf = (text) => Buffer.concat(text.match(/.{1,255}/g).map((piece) => Buffer.concat([Buffer.from([piece.length]), Buffer.from(piece)])));
+/** What a datagram for this query may hold: EDNS stands at its end. */
+const mostOf = (query) => (query.readUInt16BE(10) ? Math.max(512, query.readUInt16BE(query.length - 8)) : 512);
+
+/** `most`: bytes; a larger answer is truncated. */
+function answerDns(query, most) {
   const labels = [];
   let at = 12;
   for (; query[at]; at += query[at] + 1) labels.push(query.subarray(at + 1, at + 1 + query[at]).toString());
@@ -120,18 +143,35 @@ function answerDns(query) {
   const known = addressesOf(name);
   const records = (known ?? []).flatMap((address) =>
     type === (address.includes(':') ? 28 : 1) ? [record(type, bytesOf(address))] : []);
-  if (known && type === 16) records.push(record(16, Buffer.from(`\x0dtext of a txt`)));
+  if (known && type === 16) records.push(record(16, textOf(name === 'large.example' ? 'large '.repeat(1000) : 'text of a txt')));
   if (known && type === 15) records.push(record(15, Buffer.from('\0\x0a\x04mail\xc0\x0c', 'latin1')));
   const head = Buffer.from(query.subarray(0, at + 5));
-  head.writeUInt16BE(0x8180 | (known ? 0 : 3), 2);
+  const code = name === 'broken.example' ? 2 : known ? 0 : 3;
+  head.writeUInt16BE(0x8180 | code, 2);
   head.writeUInt16BE(records.length, 6);
   head.writeUInt32BE(0, 8);
-  return Buffer.concat([head, ...records]);
+  const whole = Buffer.concat([head, ...records]);
+  if (whole.length <= most) return whole;
+  head.writeUInt16BE(0x8380, 2);
+  head.writeUInt16BE(0, 6);
+  return head;
+}
+
+/** One query a connection. */
+function answerDnsStream(socket) {
+  let got = Buffer.alloc(0);
+  socket.on('error', () => {}).on('data', (piece) => {
+    got = Buffer.concat([got, piece]);
+    if (got.length < 2 || got.length < 2 + got.readUInt16BE(0)) return;
+    const answer = answerDns(got.subarray(2), 65535), length = Buffer.alloc(2);
+    length.writeUInt16BE(answer.length);
+    socket.end(Buffer.concat([length, answer]));
+  });
 }
 
 function serveDns() {
   const socket = dgram.createSocket('udp4');
-  socket.on('message', (query, from) => socket.send(answerDns(query), from.port, from.address));
+  socket.on('message', (query, from) => socket.send(answerDns(query, mostOf(query)), from.port, from.address));
   return new Promise((resolve) => { socket.bind(53, '0.0.0.0', resolve); });
 }
 

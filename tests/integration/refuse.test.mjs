@@ -78,10 +78,10 @@ test('a read-only cgroup: one line with the fix, in the result, and --strict ref
   const missing = isRoot ? ['cgroup'] : ['cgroup', 'uid-range'];
   const r = await runIn(mounts, readOnlyCgroups, ['--json', ...script]);
   assert.deepEqual([r.stdout, r.status], ['ran\n', 0], r.stderr);
-  assert.match(r.stderr, /^warn sandbox missing walls: cgroup \(\S+: Read-only file system; as root: findmnt [^\n]* mount -o remount,bind,rw\)[^\n]*\n\{[^\n]*\}\n$/);
+  assert.match(r.stderr, /^warn sandbox missing walls: cgroup \(\S+: Read-only file system; as root: sh -c 'findmnt [^\n]* mount -o remount,bind,rw'\)[^\n]*\n\{[^\n]*\}\n$/);
   assert.deepEqual(judged(r).walls.missing, missing);
   assertRefused(await runIn(mounts, readOnlyCgroups, ['--strict', ...script]),
-    /--strict: the wall 'cgroup' is missing: .*: Read-only file system: as root: findmnt .* mount -o remount,bind,rw$/m);
+    /--strict: the wall 'cgroup' is missing: .*: Read-only file system: as root: sh -c 'findmnt .* mount -o remount,bind,rw'$/m);
 });
 
 test('without Landlock: said, in the result, --strict refuses; and what it forbids is possible', limit, async (t) => {

@@ -317,6 +317,8 @@ test('options from the environment; the command line wins', limit, async () => {
   assert.match((await run(['--timeout', '200ms', ...forever], { env: { JERBOA_TIMEOUT: '20' } })).stderr, /killed after 200 ms/);
   assertRefused(await run(['-e', tell], { env: { JERBOA_MEMORY: 'much' } }), /JERBOA_MEMORY: 'much'/);
   assertRefused(await run(['-e', tell], { env: { RUN_SCRIPT_TIMEOUT: 'x' } }), /RUN_SCRIPT_TIMEOUT/);
+  for (const name of ['CONNECTIONS', 'CONNECT_RATE', 'LOOKUP_RATE', 'BYTE_RATE', 'CONNECTION_IDLE'])
+    assertRefused(await run(['-e', tell], { env: { [`JERBOA_${name}`]: 'x' } }), new RegExp(`JERBOA_${name}: 'x'`));
 });
 
 test('bad values: one sentence, 125, nothing run', limit, async (t) => {
@@ -328,6 +330,10 @@ test('bad values: one sentence, 125, nothing run', limit, async (t) => {
     ...['', '1k', '512m', '9g', 'x'].map((v) => [`--disk=${v}`, /--disk/]),
     ...['', '0', '-5', '1.5', '9999999', 'x'].map((v) => [`--pids=${v}`, /--pids/]),
     ...['', 'all', 'None', 'none,host'].map((v) => [`--network=${v}`, /none of none, npm, allow, internet, host\n$/]),
+    ...['', '0', '-1', '257', 'x'].map((v) => [`--connections=${v}`, /--connections/]),
+    ...['', '0', '1.5', '9999999'].flatMap((v) => [[`--connect-rate=${v}`, /--connect-rate/], [`--lookup-rate=${v}`, /--lookup-rate/]]),
+    ...['', '1', '1023', '-1k', 'fast'].map((v) => [`--byte-rate=${v}`, /--byte-rate/]),
+    ...['', '0', '99ms', '25h', 'never'].map((v) => [`--connection-idle=${v}`, /--connection-idle/]),
     ...['', 'nowhere', 'plain'].map((v) => [`--files=${v}`, /--files/]),
     ...['', 'nowhere', 'plain'].map((v) => [`--dir=${v}`, /--dir/]),
     ...['', 'X', '=1'].map((v) => [`--env=${v}`, /--env.*K=V/]),
@@ -338,7 +344,8 @@ test('bad values: one sentence, 125, nothing run', limit, async (t) => {
   ]) {
     await t.test(args, async () => assertRefused(await run([args, '-e', 'console.log("ran")'], { cwd: dir }), sentence));
   }
-  for (const name of ['memory', 'cpus', 'timeout', 'disk', 'pids', 'network', 'allow', 'files', 'dir', 'env', 'image', 'engine', 'eval'])
+  for (const name of ['memory', 'cpus', 'timeout', 'disk', 'pids', 'network', 'allow', 'connections', 'connect-rate', 'lookup-rate', 'byte-rate', 'connection-idle',
+    'files', 'dir', 'env', 'image', 'engine', 'eval'])
     assertRefused(await run([`--${name}`]), new RegExp(`--${name} needs `));
   assertRefused(await run(['--image', 'node:24.0.99', '-e', '0'], { env: { npm_config_registry: 'http://127.0.0.1:1/', PATH: '/nowhere' } }), /node:24\.0\.99/);
 });
@@ -371,7 +378,8 @@ test('help, version, unknown words', limit, async () => {
   assert.match(help.stdout, /jerboa run .*\n[^]*jerboa pull /);
   assert.equal((await cli(['help'])).stdout, help.stdout);
   const ofRun = await cli(['help', 'run']);
-  for (const name of ['eval', 'memory', 'cpus', 'timeout', 'disk', 'pids', 'network', 'allow', 'files', 'dir', 'env', 'image', 'engine', 'strict', 'stats', 'json', 'explain'])
+  for (const name of ['eval', 'memory', 'cpus', 'timeout', 'disk', 'pids', 'network', 'allow', 'connections', 'connect-rate', 'lookup-rate', 'byte-rate', 'connection-idle',
+    'files', 'dir', 'env', 'image', 'engine', 'strict', 'stats', 'json', 'explain'])
     assert.match(ofRun.stdout, new RegExp(`--${name}\\b`));
   assert.equal((await cli(['run', '--help'])).stdout, ofRun.stdout);
   for (const r of [version, help, ofRun]) assert.deepEqual([r.status, r.stderr], [0, '']);

@@ -17,7 +17,7 @@
 #include "base/fd.h"
 #include "jail/redirect.h"
 
-enum { PIPE_SIZE = 1 << 20, READ_SIZE = 1 << 18 };
+enum { PIPE_SIZE = 1 << 20, READ_SIZE = 1 << 18, NOBODY = 65534 };
 
 /* ---- the namespaces ---- */
 
@@ -43,6 +43,34 @@ void inside_enter(void)
     write_text("/proc/self/uid_map", map);
     fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     CHECK(fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &lo) == 0);
+}
+
+static int run_as(void (*test)(void), unsigned seconds, uid_t uid)
+{
+    int   status = -1;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        alarm(seconds);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (uid != getuid()) {
+            CHECK(setgid(uid) == 0 && setuid(uid) == 0);
+            prctl(PR_SET_DUMPABLE, 1); /* else /proc/self is still root's */
+        }
+        inside_enter();
+        test();
+        _exit(0);
+    }
+    return waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+int inside_run(void (*test)(void), unsigned seconds, const char *path)
+{
+    int status = run_as(test, seconds, getuid());
+
+    if (status == 0 && getuid() == 0 && (!path || access(path, X_OK) == 0))
+        status = run_as(test, seconds, NOBODY);
+    return status;
 }
 
 void inside_redirect(void)

@@ -25,6 +25,11 @@
 void inside_enter(void);    /* lo is up */
 void inside_redirect(void); /* the jail's rules */
 
+/* Runs a test in a child that has entered, within `seconds`: as whoever we are and, if that is
+ * root, once more as nobody. 0, or how the one that failed ended. `path`: a program that the test
+ * will execute; where nobody may not, he does not try. NULL: none. */
+int inside_run(void (*test)(void), unsigned seconds, const char *path);
+
 /* ---- init ---- */
 
 struct inside {

@@ -1,10 +1,10 @@
 /* layers - one sandbox, into which layers are attached between commands, for the tests of both.
  *
- *   layers RUNTIME_DIR DISK_BYTES (attach DIR | sh COMMAND | wait)…
+ *   layers RUNTIME_DIR DISK_BYTES (attach DIR | sh COMMAND | meanwhile COMMAND | wait)…
  *
- * Prints a line of JSON for each: {"attached", "error", "us"}, {"verdict", "stdout"}; `wait` prints
- * the jail's pid and goes on at a line of input. It lies beside jerboa in the build directory, so
- * that the jail and init are found. */
+ * Prints a line of JSON for each: {"attached", "error", "us"}, {"verdict", "stdout"}; `meanwhile`
+ * prints none and goes on at once, `wait` prints one and goes on at a line of input. It lies beside
+ * jerboa in the build directory, so that the jail and init are found. */
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,13 +26,15 @@ struct story {
     struct sandbox    *sandbox;
     struct later       later;
     struct run        *run;
-    struct run_spec    spec;
-    const char        *argv[4];
-    char             **words; /* what is left to do */
-    bool               busy, stopped;
-    struct buf         text;
-    struct timespec    begun;
-    int                status;
+    struct command {
+        struct run_spec spec;
+        const char     *argv[4];
+    } command, meanwhile;
+    char          **words; /* what is left to do */
+    bool            busy, stopped;
+    struct buf      text;
+    struct timespec begun;
+    int             status;
 };
 
 static void tell(json_t *line)
@@ -85,16 +87,28 @@ static void on_run_done(void *owner, const struct run_result *r)
     go_on(s);
 }
 
-static const struct run_ops run_ops = {on_output, on_stdin_room, on_run_done};
-
-static void run_command(struct story *s, const char *command)
+static void on_nobody_done(void *owner, const struct run_result *r)
 {
-    s->argv[0] = "/bin/sh", s->argv[1] = "-c", s->argv[2] = command;
-    s->spec = (struct run_spec){.argv = s->argv,
+    (void)owner, (void)r;
+}
+
+static void on_nobody_output(void *owner, uint8_t stream, const uint8_t *bytes, size_t size)
+{
+    (void)owner, (void)stream, (void)bytes, (void)size; /* less than a window */
+}
+
+static const struct run_ops run_ops = {on_output, on_stdin_room, on_run_done};
+static const struct run_ops meanwhile_ops = {on_nobody_output, on_stdin_room, on_nobody_done};
+
+static struct run *run_command(struct story *s, struct command *c, const char *command,
+                               const struct run_ops *ops)
+{
+    c->argv[0] = "/bin/sh", c->argv[1] = "-c", c->argv[2] = command;
+    c->spec = (struct run_spec){.argv = c->argv,
                                 .env = (const char **)native_environment(&(struct native_spec){0}),
                                 .cwd = "/workspace",
                                 .timeout_ms = TIMEOUT_MS};
-    s->run = run_start(s->sandbox, &s->spec, &run_ops, s);
+    return run_start(s->sandbox, &c->spec, ops, s);
 }
 
 static void wait_for_line(struct story *s)
@@ -124,9 +138,13 @@ static void step(void *owner)
     } else if (strcmp(s->words[0], "attach") == 0) {
         s->words += 2;
         sandbox_attach(s->sandbox, s->words[-1], on_attached, s);
+    } else if (strcmp(s->words[0], "meanwhile") == 0) {
+        s->words += 2;
+        run_command(s, &s->meanwhile, s->words[-1], &meanwhile_ops);
+        go_on(s);
     } else {
         s->words += 2;
-        run_command(s, s->words[-1]);
+        s->run = run_command(s, &s->command, s->words[-1], &run_ops);
     }
 }
 

@@ -469,8 +469,10 @@ static void test_v2_older_kernels(void **state)
     assert_false(exists("own/jerboa-7"));
 }
 
-/* The kernel's side of cgroup.kill. */
-static pid_t start_killer(const char *name)
+/* The kernel's side of a kill: once the file `told` of a group begins with this character, `answer`
+ * holds the text. */
+static pid_t start_kernel(const char *name, const char *told, char begin, const char *answer,
+                          const char *text)
 {
     struct timespec ms = {0, 1000000};
     pid_t           pid = fork();
@@ -478,80 +480,70 @@ static pid_t start_killer(const char *name)
     if (pid != 0)
         return pid;
     for (int i = 0; i < 10000; i++, nanosleep(&ms, NULL)) {
-        autofree char *text = NULL;
-        if (file_read_text(AT_FDCWD, at("%s/cgroup.kill", name), 16, &text, NULL) == 0 &&
-            strcmp(text, "1") == 0)
-            _exit(file_write_text(AT_FDCWD, at("%s/cgroup.events", name), "populated 0\n", NULL));
+        autofree char *seen = NULL;
+        if (file_read_text(AT_FDCWD, at("%s/%s", name, told), 16, &seen, NULL) == 0 &&
+            seen[0] == begin)
+            _exit(file_write_text(AT_FDCWD, at("%s/%s", name, answer), text, NULL));
     }
     _exit(9);
 }
 
-static void test_v2_kill(void **state)
+/* A sandbox in a group of its own, with run 1 in it, of which the kernel says that it has members.
+ */
+static struct cgroup make_populated(void)
 {
-    struct message_group_ended counters;
-    int                        fds[CGROUP_HIERARCHIES_MAX], status;
+    int fds[CGROUP_HIERARCHIES_MAX];
 
-    (void)state;
     group("own");
     assert_int_equal(find_v2("/own", NULL), 0);
     struct cgroup c = make_in("own");
     assert_int_equal(cgroup_make_run(&c, &limits, 1, fds, NULL), 1);
     close(fds[0]);
     put("own/jerboa-7/box/run-1/cgroup.events", "populated 1\n");
-    pid_t killer = start_killer("own/jerboa-7/box/run-1");
-    cgroup_end_run(&c, 1, &counters);
-    assert_int_equal(waitpid(killer, &status, 0), killer);
-    assert_int_equal(status, 0);
-    assert_false(exists("own/jerboa-7/box/run-1"));
-    cgroup_remove(&c);
+    return c;
 }
 
-/* The kernel's side of a group that is killed by its list: the members go once none can fork. */
-static pid_t start_emptier(const char *name)
-{
-    struct timespec ms = {0, 1000000};
-    pid_t           pid = fork();
-
-    if (pid != 0)
-        return pid;
-    for (int i = 0; i < 10000; i++, nanosleep(&ms, NULL)) {
-        autofree char *text = NULL;
-        if (file_read_text(AT_FDCWD, at("%s/pids.max", name), 16, &text, NULL) == 0 &&
-            text[0] == '0') /* over the limit that was there: these files are plain */
-            _exit(file_write_text(AT_FDCWD, at("%s/cgroup.procs", name), "", NULL));
-    }
-    _exit(9);
-}
-
-/* Before Linux 5.14; and a pid that has meanwhile become another's is left alone. */
-static void test_v2_without_kill(void **state)
+/* The run ends once the kernel did its part. */
+static void assert_ends(struct cgroup *c, pid_t kernel)
 {
     struct message_group_ended counters;
-    char                       pid[16];
-    int                        fds[CGROUP_HIERARCHIES_MAX], status;
+    int                        status;
+
+    cgroup_end_run(c, 1, &counters);
+    assert_int_equal(waitpid(kernel, &status, 0), kernel);
+    assert_int_equal(status, 0);
+    assert_false(exists("own/jerboa-7/box/run-1"));
+    cgroup_remove(c);
+}
+
+static void test_v2_kill(void **state)
+{
+    (void)state;
+    struct cgroup c = make_populated();
+    assert_ends(&c, start_kernel("own/jerboa-7/box/run-1", "cgroup.kill", '1', "cgroup.events",
+                                 "populated 0\n"));
+}
+
+/* Before Linux 5.14: by the list, whose members go once none can fork. A pid that has meanwhile
+ * become another's is left alone. */
+static void test_v2_without_kill(void **state)
+{
+    char pid[16];
+    int  status;
 
     (void)state;
     without = "cgroup.kill";
-    group("own");
-    assert_int_equal(find_v2("/own", NULL), 0);
-    struct cgroup c = make_in("own");
-    assert_int_equal(cgroup_make_run(&c, &limits, 1, fds, NULL), 1);
-    close(fds[0]);
-    pid_t other = fork();
+    struct cgroup c = make_populated();
+    pid_t         other = fork();
     if (other == 0) {
         alarm(10);
         pause();
         _exit(0);
     }
     snprintf(pid, sizeof pid, "%d\n", (int)other);
-    put("own/jerboa-7/box/run-1/cgroup.events", "populated 1\n");
     put("own/jerboa-7/box/run-1/cgroup.procs", pid);
-    pid_t emptier = start_emptier("own/jerboa-7/box/run-1");
-    cgroup_end_run(&c, 1, &counters);
-    assert_int_equal(waitpid(emptier, &status, 0), emptier);
-    assert_int_equal(status, 0);
-    assert_false(exists("own/jerboa-7/box/run-1"));
-    cgroup_remove(&c);
+    /* '0' goes over the limit that was there: these files are plain */
+    assert_ends(&c, start_kernel("own/jerboa-7/box/run-1", "pids.max", '0', "cgroup.procs", ""));
     assert_int_equal(waitpid(other, &status, WNOHANG), 0);
     kill(other, SIGKILL);
     assert_int_equal(waitpid(other, &status, 0), other);

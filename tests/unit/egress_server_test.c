@@ -17,8 +17,10 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "egress/carry.h"
 #include "egress/egress.h"
 #include "pipe/message.h"
 
@@ -224,6 +226,16 @@ static const char *refused_rule(void)
     return json_string_value(json_object_get(json_array_get(list, 0), "rule"));
 }
 
+static void look_up(uint32_t channel, const char *name, enum dns_type type)
+{
+    uint8_t query[DNS_MESSAGE_MAX];
+    size_t  size = dns_ask(0x4242, name, type, query);
+
+    found_size = 0;
+    frame(FRAME_LOOKUP, channel, 0, query, size);
+    WAIT(found_size > 0);
+}
+
 /* ---- carrying ---- */
 
 static void test_bytes_both_ways_and_half_close(void **state)
@@ -347,7 +359,23 @@ static void test_numbers_are_inits_and_ascend(void **state)
     assert_non_null(violation);
 }
 
-static void test_many_bytes_a_second(void **state)
+/* ---- limits ---- */
+
+static void on_carried(void *owner, const struct ip *address)
+{
+    (void)owner;
+    (void)address;
+}
+
+static void on_carry_over(void *owner, const struct err *e)
+{
+    int *ended = owner;
+
+    assert_int_equal(e->kind, ERR_TIMEOUT);
+    *ended = 1;
+}
+
+static void test_bytes_a_second_inwards(void **state)
 {
     static uint8_t             bytes[30000];
     const struct egress_limits slow = {.bytes_per_second = 20000};
@@ -360,6 +388,109 @@ static void test_many_bytes_a_second(void **state)
     turn(500);
     assert_true(got.size > 2000 && got.size < 22000);
     WAIT(got.size == sizeof bytes);
+}
+
+static size_t drain_outside(void)
+{
+    static char bytes[65536];
+    ssize_t     n = read(outside, bytes, sizeof bytes);
+
+    return n > 0 ? (size_t)n : 0;
+}
+
+static void test_bytes_a_second_outwards(void **state)
+{
+    static uint8_t             bytes[30000];
+    const struct egress_limits slow = {.bytes_per_second = 20000};
+    size_t                     size = 0;
+    int64_t                    began = clock_ms();
+
+    (void)state;
+    begin("npm", &slow);
+    connect_to(FIRST, "127.0.0.1", port);
+    frame(FRAME_DATA, FIRST, STREAM_OUT, bytes, sizeof bytes);
+    frame(FRAME_END, FIRST, STREAM_OUT, NULL, 0);
+    accept_outside();
+    for (int i = 0; i < 10; i++) {
+        turn(50);
+        size += drain_outside();
+    }
+    assert_true(size > 2000 && size < 22000);
+    WAIT((size += drain_outside()) == sizeof bytes);
+    /* it began with a twentieth of a second's worth, and never more than a second's is saved */
+    assert_true(clock_ms() - began >= 1000 * (int64_t)sizeof bytes / 20000 - 100);
+}
+
+/* Both ways share what there is, and neither starves. */
+static void test_bytes_a_second_both_ways_together(void **state)
+{
+    static uint8_t             bytes[40000];
+    const struct egress_limits slow = {.bytes_per_second = 40000};
+    size_t                     size = 0;
+    int64_t                    began = clock_ms(), took;
+
+    (void)state;
+    begin("npm", &slow);
+    connect_to(FIRST, "127.0.0.1", port);
+    frame(FRAME_DATA, FIRST, STREAM_OUT, bytes, sizeof bytes);
+    accept_outside();
+    assert_int_equal(write(outside, bytes, sizeof bytes), sizeof bytes);
+    WAIT((size += drain_outside()) > sizeof bytes / 4 && got.size > 0);
+    WAIT((size += drain_outside()) == sizeof bytes && got.size == sizeof bytes);
+    took = clock_ms() - began;
+    assert_true(took >= 1900);
+}
+
+static void test_silence_ends_a_connection(void **state)
+{
+    const struct egress_limits brief = {.idle_ms = 150};
+    int64_t                    began;
+    char                       byte;
+
+    (void)state;
+    begin("npm", &brief);
+    connect_to(FIRST, "127.0.0.1", port);
+    accept_outside();
+    for (int i = 0; i < 4; i++) { /* either way's bytes count as life */
+        turn(80);
+        frame(FRAME_DATA, FIRST, STREAM_OUT, "x", 1);
+        turn(80);
+        assert_int_equal(write(outside, "y", 1), 1);
+    }
+    turn(20);
+    assert_int_equal(got.size, 4);
+    assert_int_equal(frames[FRAME_RESET], 0);
+    began = clock_ms();
+    WAIT(frames[FRAME_RESET] == 1);
+    assert_true(clock_ms() - began >= 100);
+    assert_string_equal(refused_rule(), "idle");
+    while (read(outside, &byte, 1) == 1)
+        ;
+    assert_int_not_equal(errno, EAGAIN); /* the outside has seen its end */
+}
+
+/* Who waits for his share is not silent: here he never gets one. */
+static void test_a_metered_connection_is_not_idle(void **state)
+{
+    static const struct carry_ops none = {
+        .connected = on_carried, .has_room = on_has_room, .over = on_carry_over};
+    struct meter            empty = {.per_second = 1};
+    struct ip               address = ip_from_v4((uint8_t[]){127, 0, 0, 1});
+    const struct carry_spec spec = {
+        .addresses = &address, .n = 1, .port = port, .credit = 9, .idle_ms = 150, .meter = &empty};
+    int           ended = 0;
+    struct carry *c = carry_new(base, &spec, &none, &ended);
+
+    (void)state;
+    accept_outside();
+    assert_int_equal(write(outside, "x", 1), 1);
+    for (int i = 0; i < 10; i++) {
+        turn(50);
+        carry_go_on(c);
+    }
+    assert_int_equal(ended, 0);
+    WAIT(ended == 1); /* when nobody fills it */
+    carry_free(c);
 }
 
 /* ---- refusing ---- */
@@ -415,9 +546,64 @@ static void test_the_narrower_of_two_policies(void **state)
     assert_string_equal(refused_rule(), "network policy 'none'");
 }
 
-static void test_limits(void **state)
+static void begin_with_two(const char *operator_kind, const char *kind)
 {
-    const struct egress_limits few = {.connections = 2, .connects_per_second = 3};
+    struct egress_spec spec = {.resolver = resolver};
+
+    spec.operator_policy = policies[0] = make_policy(operator_kind, NULL);
+    spec.policy = policies[1] = make_policy(kind, NULL);
+    egress = egress_new(base, &spec, &ops, NULL);
+}
+
+/* Wider and narrower again, on a live sandbox; the policy before may be freed at once. */
+static void test_a_policy_changes(void **state)
+{
+    (void)state;
+    begin_with_two("npm", "none");
+    connect_to(FIRST, "127.0.0.1", port);
+    assert_int_equal(frames[FRAME_RESET], 1);
+    assert_string_equal(refused_rule(), "network policy 'none'");
+
+    policies[2] = make_policy("internet", NULL);
+    egress_set_policy(egress, policies[2]);
+    policy_free(policies[1]);
+    policies[1] = NULL;
+    connect_to(FIRST + 1, "127.0.0.1", port);
+    accept_outside();
+    assert_int_equal(frames[FRAME_RESET], 1);
+    connect_to(FIRST + 2, "1.1.1.1", 443); /* the operator's holds */
+    assert_int_equal(frames[FRAME_RESET], 2);
+    assert_string_equal(refused_rule(), "network policy 'npm'");
+
+    egress_set_policy(egress, NULL); /* the operator's alone: nothing of it changes */
+    assert_int_equal(frames[FRAME_RESET], 2);
+    frame(FRAME_DATA, FIRST + 1, STREAM_OUT, "x", 1);
+    char byte;
+    assert_int_equal(read_outside(&byte, 1), 1);
+}
+
+/* One that is still being resolved does not slip through. */
+static void test_a_policy_changes_while_a_name_is_resolved(void **state)
+{
+    struct dns_addresses made_up;
+    char                 text[IP_TEXT];
+
+    (void)state;
+    begin_with_two("npm", "npm");
+    look_up(FIRST, "registry.test", DNS_A);
+    assert_int_equal(dns_read_addresses(found, found_size, DNS_A, &made_up), 0);
+    ip_format(&made_up.list[0], text);
+    connect_to(FIRST + 1, text, port);
+    policies[2] = make_policy("none", NULL);
+    egress_set_policy(egress, policies[2]);
+    assert_int_equal(frames[FRAME_RESET], 1);
+    turn(50);
+    assert_true(accept4(listener, NULL, NULL, SOCK_CLOEXEC) < 0 && errno == EAGAIN);
+}
+
+static void test_connections_at_once(void **state)
+{
+    const struct egress_limits few = {.connections = 2};
 
     (void)state;
     begin("npm", &few);
@@ -426,13 +612,27 @@ static void test_limits(void **state)
     assert_int_equal(frames[FRAME_RESET], 1);
     assert_string_equal(refused_rule(), "too many connections");
     frame(FRAME_RESET, FIRST, 0, NULL, 0);
-    frame(FRAME_RESET, FIRST + 1, 0, NULL, 0);
-    for (uint32_t i = 3; i < 20; i++) { /* never two at once */
+    connect_to(FIRST + 3, "127.0.0.1", port); /* there is room again */
+    assert_int_equal(frames[FRAME_RESET], 1);
+}
+
+static void test_connects_a_second(void **state)
+{
+    const struct egress_limits few = {.connects_per_second = 3};
+
+    (void)state;
+    begin("npm", &few);
+    for (uint32_t i = 0; i < 20; i++) {
         connect_to(FIRST + i, "127.0.0.1", port);
         frame(FRAME_RESET, FIRST + i, 0, NULL, 0);
     }
-    /* six at once are two seconds' worth: four of these; a slow machine may have earned another */
+    /* six at once are two seconds' worth; a slow machine may have earned another */
     assert_in_range(frames[FRAME_RESET], 12, 14);
+    assert_string_equal(refused_rule(), "too many new connections");
+    turn(700); /* two more */
+    frames[FRAME_RESET] = 0;
+    connect_to(FIRST + 20, "127.0.0.1", port);
+    assert_int_equal(frames[FRAME_RESET], 0);
 }
 
 static void test_what_does_not_answer_is_said(void **state)
@@ -446,16 +646,6 @@ static void test_what_does_not_answer_is_said(void **state)
 }
 
 /* ---- names ---- */
-
-static void look_up(uint32_t channel, const char *name, enum dns_type type)
-{
-    uint8_t query[DNS_MESSAGE_MAX];
-    size_t  size = dns_ask(0x4242, name, type, query);
-
-    found_size = 0;
-    frame(FRAME_LOOKUP, channel, 0, query, size);
-    WAIT(found_size > 0);
-}
 
 static void test_a_name_has_a_made_up_address_that_leads_to_it(void **state)
 {
@@ -510,6 +700,49 @@ static void test_names_that_are_refused_do_not_exist(void **state)
     }
 }
 
+static enum dns_code code_of_lookup(uint32_t channel, const char *name, enum dns_type type)
+{
+    look_up(channel, name, type);
+    return dns_code(found);
+}
+
+static void test_lookups_a_second(void **state)
+{
+    const struct egress_limits few = {.lookups_per_second = 5};
+    int                        answered = 0;
+
+    (void)state;
+    begin("npm", &few);
+    for (uint32_t i = 0; i < 30; i++)
+        answered += code_of_lookup(FIRST + i, "registry.test", DNS_AAAA) == DNS_OK;
+    assert_in_range(answered, 10, 11);
+    assert_string_equal(refused_rule(), "too many lookups");
+    turn(450);
+    assert_int_equal(code_of_lookup(FIRST + 30, "registry.test", DNS_A), DNS_OK);
+}
+
+/* The registry listens at 127.0.0.1 alone; nothing else of the loopback is reached for its sake. */
+static void test_a_registry_named_localhost_has_both_addresses(void **state)
+{
+    autofree char     *url = str_format("http://localhost:%u/", port);
+    const char        *registries[] = {url, NULL};
+    struct egress_spec spec = {.resolver = resolver};
+
+    (void)state;
+    spec.operator_policy = policies[0] = policy_new("npm", NULL, registries, NULL);
+    egress = egress_new(base, &spec, &ops, NULL);
+    connect_to(FIRST, "127.0.0.1", port);
+    accept_outside();
+    connect_to(FIRST + 1, "::1", port);
+    accept_outside();
+    assert_int_equal(json_array_size(refused()), 0);
+    connect_to(FIRST + 2, "127.0.0.1", port == 1 ? 2 : port - 1);
+    assert_string_equal(refused_rule(), "loopback address 127.0.0.1");
+    connect_to(FIRST + 3, "::1", port == 1 ? 2 : port - 1);
+    assert_string_equal(refused_rule(), "loopback address ::1");
+    assert_int_equal(frames[FRAME_RESET], 2);
+}
+
 static void test_the_same_refusal_is_told_once(void **state)
 {
     (void)state;
@@ -519,9 +752,22 @@ static void test_the_same_refusal_is_told_once(void **state)
     assert_int_equal(frames[FRAME_RESET], 5);
     assert_int_equal(json_array_size(refused()), 1);
     assert_int_equal(json_array_size(refused()), 0);
-    for (uint32_t i = 0; i < 200; i++)
-        connect_to(FIRST + 5 + i, "1.1.1.1", (uint16_t)(1 + i));
-    assert_int_equal(json_array_size(refused()), 100);
+}
+
+static void test_refusals_that_are_not_listed_are_counted(void **state)
+{
+    const json_t *list, *last;
+
+    (void)state;
+    begin("none", NULL);
+    for (uint32_t i = 0; i < 150; i++) /* less than a burst, so that it is the policy's */
+        connect_to(FIRST + i, "1.1.1.1", (uint16_t)(100 + i));
+    list = refused();
+    assert_int_equal(json_array_size(list), 101);
+    last = json_array_get(list, 100);
+    assert_string_equal(json_string_value(json_object_get(last, "host")), "and 50 more");
+    assert_true(json_is_null(json_object_get(last, "port")));
+    assert_int_equal(json_array_size(refused()), 0); /* told once */
 }
 
 int main(void)
@@ -534,14 +780,24 @@ int main(void)
         TEST(test_data_past_the_window_is_a_violation),
         TEST(test_resets_travel),
         TEST(test_numbers_are_inits_and_ascend),
-        TEST(test_many_bytes_a_second),
+        TEST(test_bytes_a_second_inwards),
+        TEST(test_bytes_a_second_outwards),
+        TEST(test_bytes_a_second_both_ways_together),
+        TEST(test_silence_ends_a_connection),
+        TEST(test_a_metered_connection_is_not_idle),
         TEST(test_policies_refuse),
         TEST(test_the_narrower_of_two_policies),
-        TEST(test_limits),
+        TEST(test_a_policy_changes),
+        TEST(test_a_policy_changes_while_a_name_is_resolved),
+        TEST(test_connections_at_once),
+        TEST(test_connects_a_second),
+        TEST(test_lookups_a_second),
         TEST(test_what_does_not_answer_is_said),
         TEST(test_a_name_has_a_made_up_address_that_leads_to_it),
         TEST(test_names_that_are_refused_do_not_exist),
+        TEST(test_a_registry_named_localhost_has_both_addresses),
         TEST(test_the_same_refusal_is_told_once),
+        TEST(test_refusals_that_are_not_listed_are_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,8 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -23,39 +21,25 @@
 #include "pipe/ports.h"
 #include "programs/inside.h"
 
-enum { NOBODY = 65534, SECONDS = 30, MS = 5000, SHORT_MS = 50 };
+enum { SECONDS = 30, MS = 5000, SHORT_MS = 50 };
 
 static const char   *init_path;
 static struct inside init;
 
-static int run_child(void (*test)(void), uid_t uid)
-{
-    int   status = -1;
-    pid_t pid = fork();
+static void (*in_the_sandbox)(void);
 
-    if (pid == 0) {
-        alarm(SECONDS);
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (uid != getuid()) {
-            CHECK(setgid(uid) == 0 && setuid(uid) == 0);
-            prctl(PR_SET_DUMPABLE, 1); /* else /proc/self is still root's */
-        }
-        inside_enter();
-        inside_redirect();
-        inside_start(&init, init_path, "egress");
-        test();
-        inside_end(&init);
-        _exit(0);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return status;
+static void with_init(void)
+{
+    inside_redirect();
+    inside_start(&init, init_path, "egress");
+    in_the_sandbox();
+    inside_end(&init);
 }
 
 static void in_a_sandbox(void (*test)(void))
 {
-    assert_int_equal(run_child(test, getuid()), 0);
-    if (getuid() == 0 && access(init_path, X_OK) == 0)
-        assert_int_equal(run_child(test, NOBODY), 0);
+    in_the_sandbox = test;
+    assert_int_equal(inside_run(with_init, SECONDS, init_path), 0);
 }
 
 /* ---- in the child ---- */

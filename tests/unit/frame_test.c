@@ -26,10 +26,16 @@ static const struct rule {
     {FRAME_SPAWN, "spawn", PEER_SERVER, 1, 1048576},
     {FRAME_SIGNAL, "signal", PEER_SERVER, 4, 4},
     {FRAME_WRITE_FILE, "write-file", PEER_SERVER, 1, 8192},
+    {FRAME_DIAL, "dial", PEER_SERVER, 2, 2},
+    {FRAME_READ_FILE, "read-file", PEER_SERVER, 13, 8192},
+    {FRAME_SCAN, "scan", PEER_SERVER, 13, 8192},
     {FRAME_STARTED, "started", PEER_INIT, 0, 0},
     {FRAME_EXITED, "exited", PEER_INIT, 1, 64},
     {FRAME_DONE, "done", PEER_INIT, 0, 0},
     {FRAME_ERROR, "error", PEER_INIT | PEER_JAIL, 1, 1024},
+    {FRAME_OPENED, "opened", PEER_INIT, 8, 8},
+    {FRAME_ROWS, "rows", PEER_INIT, 22, 65536},
+    {FRAME_SCANNED, "scanned", PEER_INIT, 1, 1},
     {FRAME_CONNECT, "connect", PEER_INIT, 18, 18},
     {FRAME_RESET, "reset", PEER_SERVER | PEER_INIT, 0, 0},
     {FRAME_LOOKUP, "lookup", PEER_INIT, 12, 4096},
@@ -39,6 +45,10 @@ static const struct rule {
     {FRAME_GROUP_END, "group-end", PEER_SERVER, 0, 0},
     {FRAME_GROUP_ENDED, "group-ended", PEER_JAIL, 1, 64},
     {FRAME_WALLS, "walls", PEER_JAIL, 2, 16384},
+    {FRAME_ATTACH, "attach", PEER_SERVER, 12, 8192},
+    {FRAME_ATTACHED, "attached", PEER_JAIL, 0, 0},
+    {FRAME_ATTACH, "attach", PEER_SERVER, 12, 8192},
+    {FRAME_ATTACHED, "attached", PEER_JAIL, 0, 0},
 };
 
 static const enum peer peers[] = {PEER_SERVER, PEER_INIT, PEER_JAIL};

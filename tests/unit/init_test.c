@@ -25,9 +25,12 @@
 
 #include "base/fd.h"
 #include "init/channel.h"
+#include "init/dial.h"
 #include "init/egress.h"
 #include "init/inbox.h"
 #include "init/outbox.h"
+#include "init/reader.h"
+#include "init/scan.h"
 #include "init/world.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
@@ -89,6 +92,15 @@ void world_discard(const char *temp_path)
     unlink(temp_path);
 }
 
+static char dir[] = "/tmp/init_test.XXXXXX"; /* also the workspace */
+
+int world_open_workspace(struct err *e)
+{
+    int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    return fd < 0 ? err_sys(e, "open %s", dir) : fd;
+}
+
 bool world_disk_is_full(void)
 {
     return disk_is_full;
@@ -125,6 +137,24 @@ int world_find_destination(int fd, struct message_connect *ret)
     (void)fd;
     *ret = (struct message_connect){{0x20, 1, [15] = 7}, 443};
     return goes_to_the_door ? -1 : 0;
+}
+
+static bool ipv6_only; /* the servers inside */
+
+int world_dial(uint16_t port, bool is_ipv6, struct err *e)
+{
+    struct sockaddr_in a = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), small = 4096;
+
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    if (is_ipv6 != ipv6_only)
+        errno = ECONNREFUSED;
+    else if (connect(fd, (struct sockaddr *)&a, sizeof a) == 0 || errno == EINPROGRESS)
+        return fd;
+    err_sys(e, "connect to port %u inside", port);
+    close(fd);
+    return -1;
 }
 
 /* ---- the server's side ---- */
@@ -228,13 +258,17 @@ static int write_file(uint32_t channel, const char *path)
 /* One round of init's loop, and what it sent taken off its stdout. */
 static void turn_within(int ms)
 {
-    struct pollfd polls[CHANNEL_POLLS_MAX + EGRESS_POLLS_MAX];
+    struct pollfd polls[CHANNEL_POLLS_MAX + EGRESS_POLLS_MAX + DIALS_MAX];
     size_t        first = channel_fill_polls(polls);
+    size_t        second = first + egress_fill_polls(polls + first);
     ssize_t       n;
 
-    poll(polls, first + egress_fill_polls(polls + first), ms);
+    poll(polls, second + dial_fill_polls(polls + second), ms);
     channel_ready(polls);
     egress_ready(polls + first);
+    dial_ready(polls + second);
+    reader_step();
+    scan_step();
     while ((n = read(from_init, buf_reserve(&received, 1 << 16), 1 << 16)) > 0)
         received.size += (size_t)n;
 }
@@ -321,6 +355,8 @@ static int tear_down(void **state)
     inbox_done(&inbox);
     buf_done(&received);
     if (egress_fill_polls(polls) > n_doors) /* every test leaves the tables empty */
+        return -1;
+    if (dial_fill_polls(polls) > 0 || reader_is_busy() || scan_is_busy())
         return -1;
     return channel_fill_polls(polls) == 0 ? 0 : -1;
 }
@@ -628,8 +664,6 @@ static void violations_end_init(void **state)
 }
 
 /* ---- files ---- */
-
-static char dir[] = "/tmp/init_test.XXXXXX";
 
 static const char *in_dir(const char *name)
 {
@@ -1237,6 +1271,512 @@ static void violations_on_a_connection_end_init(void **state)
     start_over(id);
 }
 
+/* ---- dial: what happens to a connection then is as above ---- */
+
+static struct server {
+    int      fd;
+    uint16_t port;
+} server;
+
+static void listen_inside(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t          size = sizeof a;
+
+    server.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(server.fd, (struct sockaddr *)&a, size), 0);
+    assert_int_equal(listen(server.fd, 200), 0);
+    getsockname(server.fd, (struct sockaddr *)&a, &size);
+    server.port = ntohs(a.sin_port);
+}
+
+static int open_server(void **state)
+{
+    ipv6_only = false;
+    if (set_up(state) < 0)
+        return -1;
+    hello();
+    listen_inside();
+    return 0;
+}
+
+static int close_server(void **state)
+{
+    fd_close(&server.fd);
+    return tear_down(state);
+}
+
+static int send_dial(uint32_t channel)
+{
+    autobuf struct buf b;
+
+    buf_init(&b, 16);
+    message_pack_dial(&b, &(struct message_dial){server.port});
+    return send_frame(FRAME_DIAL, channel, 0, b.data, b.size);
+}
+
+/* The server's end of a connection that init made. */
+static int answer(uint32_t channel)
+{
+    int fd = -1;
+
+    assert_int_equal(send_dial(channel), 1);
+    await_frame(FRAME_STARTED, channel, 0);
+    fd = accept4(server.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static void a_port_inside_is_reached(void **state)
+{
+    autofd int code = answer(3);
+    char       text[100] = "";
+
+    (void)state;
+    assert_int_equal(send_frame(FRAME_DATA, 3, STREAM_IN, "ping", 4), 1);
+    assert_int_equal(reads(code, text, 4), 4);
+    fd_write_all(code, "pong", 4);
+    struct frame f = await(text);
+    assert_int_equal(f.type, FRAME_DATA);
+    assert_int_equal(f.channel, 3);
+    assert_int_equal(f.stream, STREAM_OUT);
+    assert_string_equal(text, "pong");
+    assert_int_equal(send_frame(FRAME_END, 3, STREAM_IN, NULL, 0), 1);
+    assert_int_equal(reads(code, text, 4), 0);
+    fd_write_all(code, "late", 4);
+    await_frame(FRAME_DATA, 3, STREAM_OUT);
+    fd_close(&code);
+    await_frame(FRAME_END, 3, STREAM_OUT);
+    expect_nothing();
+    assert_int_equal(send_frame(FRAME_DATA, 3, STREAM_IN, "x", 1), 1); /* it is no more */
+    fd_close(&code);
+    code = answer(3); /* so its number is free */
+    assert_int_equal(send_frame(FRAME_RESET, 3, 0, NULL, 0), 1);
+    assert_int_equal(reads(code, text, 4), -ECONNRESET);
+}
+
+static void who_listens_on_ipv6_alone_is_found(void **state)
+{
+    autofd int code = -1;
+
+    (void)state;
+    ipv6_only = true;
+    code = answer(3);
+    assert_int_equal(send_frame(FRAME_RESET, 3, 0, NULL, 0), 1);
+}
+
+static void a_port_without_a_listener_is_an_error(void **state)
+{
+    struct message_error m;
+    struct frame         f;
+
+    (void)state;
+    fd_close(&server.fd);
+    assert_int_equal(send_dial(3), 1);
+    turn_within(10 * PATIENCE_MS);
+    assert_true(frame_parse(received.data, received.size, PEER_INIT, &f, NULL) > 0);
+    assert_int_equal(message_unpack_error(&f, &m, NULL), 0);
+    assert_int_equal(m.sys, ECONNREFUSED);
+    await_frame(FRAME_ERROR, 3, 0);
+    expect_nothing();
+    assert_int_equal(send_frame(FRAME_RESET, 3, 0, NULL, 0), 1); /* crossed it */
+}
+
+static void a_reset_by_the_server_inside_is_told(void **state)
+{
+    int code = answer(3);
+
+    (void)state;
+    send_tcp_reset(&code);
+    await_frame(FRAME_RESET, 3, 0);
+    assert_int_equal(send_frame(FRAME_END, 3, STREAM_IN, NULL, 0), 1); /* crossed it */
+    expect_nothing();
+}
+
+static void a_slow_server_inside_fills_a_window_and_no_more(void **state)
+{
+    static char bytes[WINDOW_CONNECTION];
+    autofd int  code = answer(3);
+    uint32_t    credit = WINDOW_CONNECTION;
+    size_t      sent = 0, taken = 0;
+    long        n;
+
+    (void)state;
+    while (credit > 0) {
+        assert_int_equal(send_data(3, bytes, credit), 1);
+        sent += credit;
+        credit = credit_given(3);
+        assert_true(sent < 32 << 20);
+    }
+    assert_int_equal(send_frame(FRAME_END, 3, STREAM_IN, NULL, 0), 1);
+    while ((n = reads(code, bytes, sizeof bytes)) > 0)
+        taken += (size_t)n;
+    assert_int_equal(n, 0);
+    assert_int_equal(taken, sent);
+    credit_given(3);
+    fd_close(&code);
+    await_frame(FRAME_END, 3, STREAM_OUT);
+}
+
+static void dials_are_counted(void **state)
+{
+    int codes[DIALS_MAX];
+
+    (void)state;
+    for (uint32_t i = 0; i < DIALS_MAX; i++)
+        codes[i] = answer(i + 1);
+    assert_int_equal(send_dial(DIALS_MAX + 1), 1);
+    await_frame(FRAME_ERROR, DIALS_MAX + 1, 0);
+    send_tcp_reset(&codes[7]);
+    await_frame(FRAME_RESET, 8, 0);
+    codes[7] = answer(DIALS_MAX + 2); /* its place is free again */
+    for (uint32_t i = 1; i <= DIALS_MAX + 2; i++)
+        assert_int_equal(send_frame(FRAME_RESET, i, 0, NULL, 0), 1);
+    for (uint32_t i = 0; i < DIALS_MAX; i++)
+        fd_close(&codes[i]);
+}
+
+/* ---- read-file ---- */
+
+static int read_file(uint32_t channel, const char *path, uint64_t most)
+{
+    autobuf struct buf b;
+
+    buf_init(&b, 1000);
+    message_pack_read_file(&b, &(struct message_read_file){most, path});
+    return send_frame(FRAME_READ_FILE, channel, 0, b.data, b.size);
+}
+
+static void put_file(const char *name, const char *bytes, size_t size)
+{
+    autofd int fd = open(in_dir(name), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+    assert_int_equal(fd_write_all(fd, bytes, size), 0);
+}
+
+static uint64_t expect_opened(uint32_t channel)
+{
+    struct message_opened m;
+    struct frame          f;
+
+    turn();
+    assert_true(frame_parse(received.data, received.size, PEER_INIT, &f, NULL) > 0);
+    assert_int_equal(f.type, FRAME_OPENED);
+    assert_int_equal(message_unpack_opened(&f, &m, NULL), 0);
+    expect(FRAME_OPENED, channel, 0);
+    return m.size;
+}
+
+static void a_file_is_read(void **state)
+{
+    char text[100];
+
+    (void)state;
+    hello();
+    put_file("x", "hello world", 11);
+    assert_int_equal(read_file(5, "x", 1000), 1);
+    assert_int_equal(expect_opened(5), 11);
+    struct frame f = next(text);
+    assert_int_equal(f.type, FRAME_DATA);
+    assert_int_equal(f.stream, STREAM_OUT);
+    assert_string_equal(text, "hello world");
+    expect(FRAME_END, 5, STREAM_OUT);
+    assert_int_equal(read_file(5, "x", 5), 1); /* the number is free; only the beginning */
+    assert_int_equal(expect_opened(5), 11);
+    next(text);
+    assert_string_equal(text, "hello");
+    expect(FRAME_END, 5, STREAM_OUT);
+    assert_int_equal(read_file(5, "x", 0), 1);
+    assert_int_equal(expect_opened(5), 11);
+    expect(FRAME_END, 5, STREAM_OUT);
+    expect_nothing();
+}
+
+/* A file without an end, as far as anybody will read. */
+static void put_huge_file(void)
+{
+    put_file("x", "", 0);
+    assert_int_equal(truncate(in_dir("x"), 1LL << 40), 0);
+}
+
+static void a_huge_file_needs_credit_and_can_be_given_up(void **state)
+{
+    struct frame f;
+    size_t       sum = 0;
+
+    (void)state;
+    hello();
+    put_huge_file();
+    assert_int_equal(read_file(5, "x", UINT64_MAX), 1);
+    assert_int_equal(expect_opened(5), 1LL << 40);
+    while ((f = next(NULL)).type) {
+        assert_int_equal(f.type, FRAME_DATA);
+        sum += f.size;
+    }
+    assert_int_equal(sum, WINDOW_FROM_INIT);
+    assert_false(reader_is_busy());
+    assert_int_equal(send_u32(FRAME_CREDIT, 5, STREAM_OUT, 1000), 1);
+    f = next(NULL);
+    assert_int_equal(f.size, 1000);
+    assert_int_equal(send_frame(FRAME_RESET, 5, 0, NULL, 0), 1);
+    expect_nothing();
+    assert_int_equal(send_u32(FRAME_CREDIT, 5, STREAM_OUT, 1000), 1); /* crossed it */
+}
+
+static int make_trap_links(void)
+{
+    return symlink("/etc/passwd", in_dir("absolute")) + symlink("x", in_dir("link")) +
+           symlink("..", in_dir("up")) + symlink("/proc/self/fd/0", in_dir("fd"));
+}
+
+static void only_regular_files_below_are_read(void **state)
+{
+    static const char *const refused[] = {"absolute", "link", "fd", "up/etc/passwd", "fifo", "up",
+                                          "missing",  "x/y",  "d"};
+
+    (void)state;
+    hello();
+    put_file("x", "hello", 5);
+    assert_int_equal(make_trap_links(), 0);
+    assert_int_equal(mkfifo(in_dir("fifo"), 0644), 0);
+    assert_int_equal(mkdir(in_dir("d"), 0755), 0);
+    for (size_t i = 0; i < N(refused); i++) {
+        assert_int_equal(read_file(5, refused[i], 1000), 1);
+        struct frame f = next(NULL);
+        if (f.type != FRAME_ERROR)
+            fail_msg("%s was opened", refused[i]);
+        expect_nothing();
+    }
+    unlink(in_dir("absolute"));
+    unlink(in_dir("link"));
+    unlink(in_dir("up"));
+    unlink(in_dir("fd"));
+    unlink(in_dir("fifo"));
+    rmdir(in_dir("d"));
+}
+
+static void readers_are_counted(void **state)
+{
+    (void)state;
+    hello();
+    put_huge_file();
+    for (uint32_t i = 1; i <= READERS_MAX; i++)
+        assert_int_equal(read_file(i, "x", UINT64_MAX), 1);
+    assert_int_equal(read_file(READERS_MAX + 1, "x", 1), 1);
+    for (uint32_t i = 1; i <= READERS_MAX; i++)
+        assert_int_equal(send_frame(FRAME_RESET, i, 0, NULL, 0), 1);
+    for (uint32_t i = 1; i <= READERS_MAX; i++)
+        expect(FRAME_OPENED, i, 0);
+    expect(FRAME_ERROR, READERS_MAX + 1, 0);
+    expect_nothing();
+}
+
+/* ---- scan ---- */
+
+static int scan(uint32_t channel, const char *path, uint32_t entries, uint32_t depth)
+{
+    autobuf struct buf b;
+
+    buf_init(&b, 1000);
+    message_pack_scan(&b, &(struct message_scan){entries, depth, path});
+    return send_frame(FRAME_SCAN, channel, 0, b.data, b.size);
+}
+
+/* Until the scan is over: its rows, as " path:kind:size" in their order; how many; whether cut. */
+static size_t rows_of(uint32_t channel, struct buf *text, bool *ret_cut)
+{
+    struct message_scanned m;
+    struct message_row     row;
+    size_t                 n = 0;
+
+    for (int i = 0; i < 10000; i++) {
+        struct frame f;
+        long         size;
+
+        turn();
+        size = frame_parse(received.data, received.size, PEER_INIT, &f, NULL);
+        if (size == 0)
+            continue;
+        assert_int_equal(f.channel, channel);
+        if (f.type == FRAME_SCANNED) {
+            assert_int_equal(message_unpack_scanned(&f, &m, NULL), 0);
+            *ret_cut = m.cut;
+            buf_drop(&received, (size_t)size);
+            return n;
+        }
+        assert_int_equal(f.type, FRAME_ROWS);
+        while (message_next_row(&f, &row, NULL) > 0) {
+            assert_true(row.mtime_ns > 1500000000000000000);
+            if (text)
+                buf_printf(text, " %s:%d:%d", row.path, row.kind,
+                           row.kind == ROW_FILE ? (int)row.size : 0);
+            n++;
+        }
+        assert_int_equal(f.size, 0);
+        buf_drop(&received, (size_t)size);
+    }
+    fail_msg("the scan does not end");
+    return 0;
+}
+
+static void a_tree_is_told_level_by_level(void **state)
+{
+    autobuf struct buf text;
+    bool               cut = true;
+
+    (void)state;
+    hello();
+    buf_init(&text, 4096);
+    assert_int_equal(mkdir(in_dir("d"), 0755), 0);
+    assert_int_equal(mkdir(in_dir("d/e"), 0755), 0);
+    put_file("d/e/f", "123", 3);
+    assert_int_equal(symlink("/", in_dir("d/e/l")), 0);
+    assert_int_equal(mkfifo(in_dir("d/e/p"), 0644), 0);
+
+    assert_int_equal(scan(5, "", 100, 1), 1);
+    assert_int_equal(rows_of(5, &text, &cut), 1);
+    assert_string_equal(buf_text(&text), " d:1:0");
+    assert_false(cut); /* as deep as was asked */
+    text.size = 0;
+    assert_int_equal(scan(5, "", 100, 10), 1);
+    assert_int_equal(rows_of(5, &text, &cut), 5);
+    assert_memory_equal(buf_text(&text), " d:1:0 d/e:1:0 ", 15);
+    assert_non_null(strstr(buf_text(&text), " d/e/f:0:3"));
+    assert_non_null(strstr(buf_text(&text), " d/e/l:2:0")); /* and nothing behind it */
+    assert_non_null(strstr(buf_text(&text), " d/e/p:3:0"));
+    assert_false(cut);
+    text.size = 0;
+    assert_int_equal(scan(5, "d", 100, 1), 1);
+    assert_int_equal(rows_of(5, &text, &cut), 1);
+    assert_string_equal(buf_text(&text), " d/e:1:0");
+    text.size = 0;
+    assert_int_equal(scan(5, "d", 2, 2), 1);
+    assert_int_equal(rows_of(5, &text, &cut), 2);
+    assert_true(cut);
+    expect_nothing();
+
+    unlink(in_dir("d/e/f"));
+    unlink(in_dir("d/e/l"));
+    unlink(in_dir("d/e/p"));
+    rmdir(in_dir("d/e"));
+    rmdir(in_dir("d"));
+}
+
+static void what_is_no_directory_below_is_not_scanned(void **state)
+{
+    static const char *const refused[] = {"up", "absolute", "fd", "link", "x", "missing", "up/tmp"};
+
+    (void)state;
+    hello();
+    put_file("x", "", 0);
+    assert_int_equal(make_trap_links(), 0);
+    for (size_t i = 0; i < N(refused); i++) {
+        assert_int_equal(scan(5, refused[i], 100, 3), 1);
+        expect(FRAME_ERROR, 5, 0);
+        expect_nothing();
+    }
+    unlink(in_dir("absolute"));
+    unlink(in_dir("link"));
+    unlink(in_dir("up"));
+    unlink(in_dir("fd"));
+}
+
+static void a_large_directory_is_told_in_slices(void **state)
+{
+    enum { MANY = 3000 };
+    char name[20];
+    bool cut = true;
+
+    (void)state;
+    hello();
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        put_file(name, "", 0);
+    }
+    assert_int_equal(scan(5, "", MANY + 1, 1), 1);
+    turn();
+    assert_true(scan_is_busy());
+    assert_true(received.size < 400 * 30); /* some hundred rows */
+    assert_int_equal(rows_of(5, NULL, &cut), MANY);
+    assert_false(cut);
+    for (uint32_t i = 1; i <= SCANS_MAX; i++)
+        assert_int_equal(scan(i, "", MANY, 1), 1);
+    assert_int_equal(scan(9, "", MANY, 1), 1); /* one too many */
+    for (uint32_t i = 1; i <= SCANS_MAX; i++)
+        assert_int_equal(send_frame(FRAME_RESET, i, 0, NULL, 0), 1);
+    assert_false(scan_is_busy());
+    expect(FRAME_ERROR, 9, 0);
+    expect_nothing();
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        unlink(in_dir(name));
+    }
+}
+
+/* ---- frames that fit none of these three ---- */
+
+static void violations_inside_end_init(void **state)
+{
+    static const struct {
+        enum frame_type type;
+        uint32_t        channel;
+        uint8_t         stream;
+        const char     *payload;
+        size_t          size;
+    } cases[] = {
+        {FRAME_DIAL, 0, 0, "\1\0", 2},
+        {FRAME_DIAL, 9, 0, "\0\0", 2}, /* port 0 */
+        {FRAME_DIAL, 1, 0, "\1\0", 2}, /* taken, as are the next */
+        {FRAME_DIAL, 2, 0, "\1\0", 2},
+        {FRAME_DIAL, 3, 0, "\1\0", 2},
+        {FRAME_DIAL, 4, 0, "\1\0", 2},
+        {FRAME_SPAWN, 2, 0, "\0\0\0\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0p\0\0\0\0\0", 24},
+        {FRAME_WRITE_FILE, 3, 0, "\0\0\0\0\1\0\0\0f\0", 10},
+        {FRAME_READ_FILE, 4, 0, "\1\0\0\0\0\0\0\0\1\0\0\0x\0", 14},
+        {FRAME_READ_FILE, 0, 0, "\1\0\0\0\0\0\0\0\1\0\0\0x\0", 14},
+        {FRAME_READ_FILE, 9, 0, "\1\0\0\0\0\0\0\0\0\0\0\0\0", 13}, /* no path */
+        {FRAME_READ_FILE, 9, 0, "\1\0\0\0\0\0\0\0\2\0\0\0..\0", 15},
+        {FRAME_READ_FILE, 9, 0, "\1\0\0\0\0\0\0\0\2\0\0\0/x\0", 15},
+        {FRAME_READ_FILE, 9, 0, "\1\0\0\0\0\0\0\0\4\0\0\0x/..\0", 17},
+        {FRAME_SCAN, 1, 0, "\1\0\0\0\1\0\0\0\0\0\0\0\0", 13},
+        {FRAME_SCAN, 9, 0, "\1\0\0\0\1\0\0\0\1\0\0\0.\0", 14},
+        {FRAME_SCAN, 9, 0, "\1\0\0\0\1\0\0\0\2\0\0\0x/\0", 15},
+        {FRAME_DATA, 2, STREAM_OUT, "x", 1},
+        {FRAME_CREDIT, 2, STREAM_OUT, "\1\0\0\0", 4}, /* the window is full already */
+        {FRAME_SIGNAL, 2, 0, "\1\0\0\0", 4},
+        {FRAME_DATA, 3, STREAM_IN, "x", 1},
+        {FRAME_END, 3, STREAM_IN, "", 0},
+        {FRAME_CREDIT, 3, STREAM_IN, "\1\0\0\0", 4},
+        {FRAME_CREDIT, 3, STREAM_OUT, "\xff\xff\xff\xff", 4},
+        {FRAME_DATA, 4, STREAM_IN, "x", 1},
+        {FRAME_CREDIT, 4, STREAM_OUT, "\1\0\0\0", 4},
+        {FRAME_RESET, 1, 0, "", 0}, /* not for a process */
+    };
+
+    (void)state;
+    hello();
+    listen_inside();
+    put_huge_file();
+    assert_int_equal(spawn(1, "/p", false), 1);
+    expect(FRAME_STARTED, 1, 0);
+    autofd int code = answer(2);
+    for (size_t i = 0; i < N(cases); i++) {
+        assert_int_equal(read_file(3, "x", UINT64_MAX), 1);
+        assert_int_equal(scan(4, "", 1000, 1), 1);
+        if (send_frame(cases[i].type, cases[i].channel, cases[i].stream, cases[i].payload,
+                       cases[i].size) != -1)
+            fail_msg("case %zu, %s, was taken", i, frame_type_name(cases[i].type));
+        start_over(3);
+        assert_int_equal(send_frame(FRAME_RESET, 4, 0, NULL, 0), 1);
+    }
+    assert_int_equal(send_frame(FRAME_RESET, 2, 0, NULL, 0), 1);
+    assert_int_equal(send_dial(2), 1);
+    assert_int_equal(send_frame(FRAME_DATA, 2, STREAM_IN, "x", 1), -1); /* it has not started */
+    start_over(2);
+    fd_close(&server.fd);
+}
+
+#define DIAL_TEST(f) cmocka_unit_test_setup_teardown(f, open_server, close_server)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 #define EGRESS_TEST(f) cmocka_unit_test_setup_teardown(f, open_doors_once, tear_down)
 #define FILE_TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
@@ -1282,6 +1822,20 @@ int main(void)
         EGRESS_TEST(the_oldest_query_is_forgotten),
         EGRESS_TEST(frames_of_unknown_connections_are_dropped),
         EGRESS_TEST(violations_on_a_connection_end_init),
+        DIAL_TEST(a_port_inside_is_reached),
+        DIAL_TEST(who_listens_on_ipv6_alone_is_found),
+        DIAL_TEST(a_port_without_a_listener_is_an_error),
+        DIAL_TEST(a_reset_by_the_server_inside_is_told),
+        DIAL_TEST(a_slow_server_inside_fills_a_window_and_no_more),
+        DIAL_TEST(dials_are_counted),
+        FILE_TEST(a_file_is_read),
+        FILE_TEST(a_huge_file_needs_credit_and_can_be_given_up),
+        FILE_TEST(only_regular_files_below_are_read),
+        FILE_TEST(readers_are_counted),
+        FILE_TEST(a_tree_is_told_level_by_level),
+        FILE_TEST(what_is_no_directory_below_is_not_scanned),
+        FILE_TEST(a_large_directory_is_told_in_slices),
+        FILE_TEST(violations_inside_end_init),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

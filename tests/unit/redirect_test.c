@@ -12,18 +12,16 @@
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "jail/redirect.h"
 #include "pipe/ports.h"
 #include "programs/inside.h"
 
-enum { NOBODY = 65534, ORIGINAL_DESTINATION = 80, SECONDS = 20 };
+enum { ORIGINAL_DESTINATION = 80, SECONDS = 20 };
 
 /* ---- in the child: what does not hold is told and ends it ---- */
 
@@ -39,31 +37,9 @@ static void check_original(int accepted, const char *text, uint16_t port)
 
 /* ---- around it ---- */
 
-static int run_child(void (*test)(void), uid_t uid)
-{
-    int   status = -1;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        alarm(SECONDS);
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (uid != getuid()) {
-            CHECK(setgid(uid) == 0 && setuid(uid) == 0);
-            prctl(PR_SET_DUMPABLE, 1); /* else /proc/self is still root's */
-        }
-        inside_enter();
-        test();
-        _exit(0);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return status;
-}
-
 static void in_namespaces(void (*test)(void))
 {
-    assert_int_equal(run_child(test, getuid()), 0);
-    if (getuid() == 0)
-        assert_int_equal(run_child(test, NOBODY), 0);
+    assert_int_equal(inside_run(test, SECONDS, NULL), 0);
 }
 
 /* ---- the tests ---- */

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,12 +197,49 @@ static void small_questions(void **state)
     assert_string_equal(small, "");
 }
 
+/* A shell makes the same text of it again; what needs no quotes has none. */
+static void a_shell_reads_what_was_quoted(void **state)
+{
+    static const struct {
+        const char *text, *quoted;
+    } cases[] = {
+        {"/usr/bin/jerboa-jail", "/usr/bin/jerboa-jail"},
+        {"", "''"},
+        {"/home/a b/x", "'/home/a b/x'"},
+        {"it's", "'it'\\''s'"},
+        {"''", "''\\'''\\'''"},
+        {"$(id) `id` \"*\" ~ \\ ; & | > < # ! ? [a] {b,c}\nline",
+         "'$(id) `id` \"*\" ~ \\ ; & | > < # ! ? [a] {b,c}\nline'"},
+        {"~", "'~'"},
+        {"caf\xc3\xa9", "'caf\xc3\xa9'"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N(cases); i++) {
+        char *quoted = str_quote(cases[i].text), *command, read[200];
+        FILE *shell;
+        assert_string_equal(quoted, cases[i].quoted);
+        command = str_format("printf %%s %s", quoted);
+        shell = popen(command, "r");
+        assert_non_null(shell);
+        read[fread(read, 1, sizeof read - 1, shell)] = '\0';
+        assert_int_equal(pclose(shell), 0);
+        assert_string_equal(read, cases[i].text);
+        free(quoted);
+        free(command);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_are_parsed), cmocka_unit_test(durations_are_parsed),
-        cmocka_unit_test(cpus_are_parsed),  cmocka_unit_test(counts_are_parsed),
-        cmocka_unit_test(nearest_is_found), cmocka_unit_test(small_questions),
+        cmocka_unit_test(sizes_are_parsed),
+        cmocka_unit_test(durations_are_parsed),
+        cmocka_unit_test(cpus_are_parsed),
+        cmocka_unit_test(counts_are_parsed),
+        cmocka_unit_test(nearest_is_found),
+        cmocka_unit_test(small_questions),
+        cmocka_unit_test(a_shell_reads_what_was_quoted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

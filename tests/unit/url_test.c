@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "npm/url.h"
+#include "base/url.h"
 
 static void test_good(void **state)
 {

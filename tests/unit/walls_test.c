@@ -101,7 +101,7 @@ static void root_is_not_sent_to_root(void **state)
     walls_miss(&w, WALL_UID_RANGE, &why);
     assert_string_equal(w.gaps[WALL_UID_RANGE].fix, geteuid() == 0
                                                         ? "run Jerboa outside of this container"
-                                                        : "as root: jerboa run FILE");
+                                                        : "run Jerboa as root");
 }
 
 static void a_user_without_a_cgroup_is_told_the_command(void **state)
@@ -115,6 +115,21 @@ static void a_user_without_a_cgroup_is_told_the_command(void **state)
     snprintf(command, sizeof command, " delegate %u", (unsigned)getuid());
     assert_non_null(strstr(w.gaps[WALL_LIMITS].fix, "as root: /"));
     assert_non_null(strstr(w.gaps[WALL_LIMITS].fix, command));
+}
+
+/* Half a command would be another one. */
+static void a_command_that_does_not_fit_is_left_out(void **state)
+{
+    struct walls w = {.gaps[WALL_LIMITS] = {.missing = true, .why = "no"}};
+    struct err   e = {0};
+
+    (void)state;
+    memset(w.gaps[WALL_LIMITS].fix, 'x', 165);
+    assert_int_equal(walls_check(&w, &e), -1);
+    assert_non_null(strstr(e.msg, ": ...: xxx"));
+    w.gaps[WALL_LIMITS].fix[165] = 'x';
+    assert_int_equal(walls_check(&w, &e), -1);
+    assert_string_equal(e.msg, "--strict: the wall 'cgroup' is missing: no");
 }
 
 static void a_failure_that_nobody_knows_stays_as_it_is(void **state)
@@ -163,6 +178,7 @@ int main(void)
         cmocka_unit_test(a_waived_one_is_off_and_not_missing),
         cmocka_unit_test(root_is_not_sent_to_root),
         cmocka_unit_test(a_user_without_a_cgroup_is_told_the_command),
+        cmocka_unit_test(a_command_that_does_not_fit_is_left_out),
         cmocka_unit_test(a_failure_that_nobody_knows_stays_as_it_is),
         cmocka_unit_test(a_result_as_json),
     };

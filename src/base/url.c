@@ -1,4 +1,4 @@
-#include "npm/url.h"
+#include "base/url.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,0 +1,107 @@
+/* box - a sandbox as agents know it: an id, an owner, an order of calls, an end.
+ *
+ * Boxes belong to their table; others hold the id and look it up, or stand in line. A box exists
+ * from boxes_make on: its Node is found or fetched, the sandbox starts, and then whoever stands
+ * first in its line is called. It ends when it is stopped, when it reaches its age, when nobody
+ * used it for long, or when the sandbox is lost; then all who stand in line are told. */
+#pragma once
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "egress/egress.h"
+#include "engine/native.h"
+#include "sandbox/sandbox.h"
+#include "store/layer.h"
+
+struct boxes;
+struct box;
+
+enum { BOX_ID_MAX = sizeof "js-sbx-" + 36 };
+
+/* ---- the table ---- */
+
+struct boxes_spec { /* what it points to must outlive the table */
+    struct event_base *base;
+    struct native_spec limits;  /* of each; directories are filled in */
+    struct egress_spec network; /* the operator's */
+    bool               host_network;
+    int64_t            max;         /* at once */
+    int64_t            age_ms;      /* of one; 0: no end */
+    int64_t            idle_ms;     /* without a call; 0: never */
+    const char        *image;       /* of who names none */
+    const char *const *env;         /* of every program; ended by NULL */
+    const char        *scratch_dir; /* of this machine, for files without a name */
+};
+
+struct box_spec {
+    const char          *image;     /* NULL: the default */
+    const char          *owner;     /* as mcp_call_owner has it; "": whoever knows the id */
+    const char          *files_dir; /* of this machine; NULL: /workspace/files goes with the box */
+    const struct policy *policy;    /* in addition to the operator's; or NULL */
+    bool                 one_call;  /* for one call that stops it: nobody else finds it */
+};
+
+struct boxes_ops {
+    /* Each may be NULL. */
+    void (*changed)(void *owner, const char *box_owner); /* one has come or gone */
+    void (*walls)(void *owner, const json_t *list);      /* of the first one: all have the same */
+    void (*note)(void *owner, const char *sentence);     /* about a Node, for the operator */
+};
+
+struct boxes *boxes_new(const struct boxes_spec *spec, const struct boxes_ops *ops, void *owner);
+/* NULL: there are too many, or the image is none. */
+struct box *boxes_make(struct boxes *all, const struct box_spec *spec, struct err *e);
+struct box *boxes_find(struct boxes *all, const char *id, const char *owner); /* or NULL */
+/* The next one of this owner after `last` (NULL: the first), oldest first; NULL at the end. */
+struct box *boxes_next(struct boxes *all, const char *owner, const struct box *last);
+void        boxes_stop_owner(struct boxes *all, const char *owner);
+/* Ends all of them; `stopped` once, from the loop, when nothing of them is left on the machine. */
+void boxes_stop(struct boxes *all, void (*stopped)(void *owner), void *owner);
+void boxes_free(struct boxes *all); /* when it is empty */
+
+/* ---- one of them ---- */
+
+struct event_base *box_base(const struct box *b);
+const char        *box_id(const struct box *b);
+const char        *box_owner(const struct box *b);
+struct sandbox    *box_sandbox(const struct box *b); /* for who has his turn */
+const json_t      *box_walls(const struct box *b);   /* as the sandbox told them; NULL: not yet */
+const char        *box_files_dir(const struct box *b);
+const char        *box_node_version(const struct box *b);
+const char        *box_runtime_dir(const struct box *b);
+const char *const *box_env(const struct box *b);
+const char        *box_scratch_dir(const struct box *b);
+/* The layer that is mounted in it, held as long as it lives (or another one replaces it): takes the
+ * hold over. */
+void        box_hold_layer(struct box *b, const struct layer_hold *hold);
+const char *box_layer_dir(const struct box *b);
+/* That port of it appears on this machine's loopback, see ports.h. For who has his turn. */
+int  box_publish(struct box *b, uint16_t port, uint16_t *ret_host, struct err *e);
+void box_stop(struct box *b); /* idempotent; from now on nobody finds it */
+
+/* What others keep with a box (its servers): freed with it. */
+void  box_set_data(struct box *b, void *data, void (*free_data)(void *data));
+void *box_data(const struct box *b);
+
+/* ---- its line: one call at a time ---- */
+
+struct turn_ops {
+    void (*go)(void *owner);                        /* it is your turn, until turn_end */
+    void (*lost)(void *owner, const struct err *e); /* the box has ended; the turn is over */
+};
+
+struct turn { /* its owner's storage */
+    struct turn           *next;
+    struct box            *box; /* NULL: it does not stand in line */
+    const struct turn_ops *ops;
+    void                  *owner;
+    bool                   is_on;
+};
+
+/* Both ops are called from the top of the loop. */
+void turn_start(struct turn *t, struct box *b, const struct turn_ops *ops, void *owner);
+void turn_end(struct turn *t); /* idempotent; also of one that still waits */

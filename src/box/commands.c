@@ -1,0 +1,163 @@
+#include "box/commands.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "loop/later.h"
+
+enum commands_state { COMMANDS_TURN, COMMANDS_RUN };
+
+struct commands {
+    const struct commands_spec *spec;
+    const struct commands_ops  *ops;
+    void                       *owner;
+    enum commands_state         state;
+    bool                        waiting, cancelled;
+    struct turn                 turn;
+    struct record              *record; /* the one that runs */
+    struct run_spec             run;    /* of it */
+    const char                 *argv[4];
+    int64_t                     began_ms;
+    struct later                later;
+    struct commands_result      result;
+};
+
+/* ---- facts ---- */
+
+static void on_turn(void *owner)
+{
+    struct commands *c = owner;
+
+    c->waiting = false;
+    c->began_ms = clock_ms();
+    later_ask(&c->later);
+}
+
+static void on_lost(void *owner, const struct err *e)
+{
+    struct commands *c = owner;
+
+    c->result.err = *e;
+    if (c->state == COMMANDS_TURN)
+        c->waiting = false;
+    later_ask(&c->later);
+}
+
+static void on_line(void *owner, const char *line)
+{
+    struct commands *c = owner;
+
+    c->ops->line(c->owner, line);
+}
+
+static void on_ended(void *owner, const struct run_result *r, struct keep *out, struct keep *err)
+{
+    struct commands *c = owner;
+
+    c->result.ended[c->result.n++] = (struct command_result){*r, out, err};
+    c->record = NULL;
+    c->waiting = false;
+    later_ask(&c->later);
+}
+
+static const struct record_ops record_ops = {on_line, on_ended};
+static const struct turn_ops   turn_ops = {on_turn, on_lost};
+
+/* ---- the step ---- */
+
+static bool has_next(const struct commands *c)
+{
+    size_t n = c->result.n;
+
+    return !c->cancelled && !c->result.err.kind && c->spec->list[n] &&
+           (n == 0 || c->result.ended[n - 1].run.verdict == VERDICT_OK);
+}
+
+static int64_t time_left(const struct commands *c)
+{
+    int64_t left = c->spec->timeout_ms - (clock_ms() - c->began_ms);
+
+    return left > 0 ? left : 1; /* 0 would be: for ever */
+}
+
+static void run_next(struct commands *c)
+{
+    c->argv[0] = "/bin/sh", c->argv[1] = "-c", c->argv[2] = c->spec->list[c->result.n];
+    c->run = (struct run_spec){.argv = c->argv,
+                               .env = (const char **)box_env(c->spec->box),
+                               .cwd = "/workspace",
+                               .timeout_ms = time_left(c)};
+    c->record = record_start(box_sandbox(c->spec->box), &c->run, box_scratch_dir(c->spec->box),
+                             &record_ops, c);
+    c->waiting = true;
+}
+
+static void collect(struct commands *c)
+{
+    struct sandbox *s = c->turn.box ? box_sandbox(c->turn.box) : NULL;
+
+    if (s && sandbox_egress(s))
+        c->result.refused = egress_take_refused(sandbox_egress(s));
+    if (c->turn.box)
+        c->result.walls = box_walls(c->turn.box);
+}
+
+static void finish(struct commands *c)
+{
+    collect(c);
+    c->ops->done(c->owner, &c->result);
+    turn_end(&c->turn);
+    for (size_t i = 0; i < c->result.n; i++) {
+        keep_free(c->result.ended[i].out);
+        keep_free(c->result.ended[i].err);
+    }
+    json_decref(c->result.refused);
+    free(c->result.ended);
+    later_done(&c->later);
+    free(c);
+}
+
+static void step(void *owner)
+{
+    struct commands *c = owner;
+
+    if (c->waiting)
+        return;
+    if (c->state == COMMANDS_TURN)
+        c->state = COMMANDS_RUN;
+    if (has_next(c))
+        run_next(c);
+    else
+        finish(c);
+}
+
+/* ---- beginning and end ---- */
+
+struct commands *commands_start(const struct commands_spec *spec, const struct commands_ops *ops,
+                                void *owner)
+{
+    struct commands *c = calloc(1, sizeof *c);
+    size_t           n = 0;
+
+    if (!c)
+        abort();
+    *c = (struct commands){.spec = spec, .ops = ops, .owner = owner, .waiting = true};
+    while (spec->list[n])
+        n++;
+    c->result.ended = calloc(n + 1, sizeof *c->result.ended);
+    if (!c->result.ended)
+        abort();
+    later_init(&c->later, box_base(spec->box), step, c);
+    turn_start(&c->turn, spec->box, &turn_ops, c);
+    return c;
+}
+
+void commands_cancel(struct commands *c)
+{
+    c->cancelled = true;
+    if (c->record)
+        record_end(c->record, VERDICT_CANCELLED);
+    else
+        c->waiting = false; /* it only waited for its turn */
+    later_ask(&c->later);
+}

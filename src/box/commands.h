@@ -1,0 +1,38 @@
+/* commands - shell commands in a box, one after the other, until one fails.
+ *
+ * They wait for their turn, and then have one time limit together. */
+#pragma once
+
+#include "box/box.h"
+#include "box/record.h"
+
+struct commands;
+
+struct commands_spec { /* stays the caller's and must live until done */
+    struct box        *box;
+    const char *const *list; /* ended by NULL */
+    int64_t            timeout_ms;
+};
+
+struct command_result {
+    struct run_result run;
+    struct keep      *out, *err;
+};
+
+struct commands_result {
+    struct err             err;   /* of a box that ended before they began */
+    struct command_result *ended; /* in their order; the last one may have failed */
+    size_t                 n;
+    json_t                *refused; /* connections; or NULL */
+    const json_t          *walls;   /* or NULL */
+};
+
+struct commands_ops {
+    void (*line)(void *owner, const char *line); /* the newest that was printed */
+    /* Once; all of it is gone after the call. */
+    void (*done)(void *owner, const struct commands_result *r);
+};
+
+struct commands *commands_start(const struct commands_spec *spec, const struct commands_ops *ops,
+                                void *owner);
+void             commands_cancel(struct commands *c); /* idempotent; done still comes */

@@ -1,0 +1,379 @@
+/* Theory of operation. States in one direction; each starts one thing and waits for it. An error or
+ * a cancellation skips what is left of the way to the run, but what was begun is waited for. When
+ * the box is lost everything in it tells its end by itself; the job only stops asking it. */
+#include "box/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "loop/later.h"
+#include "sandbox/attach.h"
+
+static const char script[] = "/workspace/index.js", manifest[] = "/workspace/package.json";
+
+enum job_state { JOB_TURN, JOB_LAYER, JOB_ATTACH, JOB_LOOK, JOB_RUN, JOB_CHANGES, JOB_DONE };
+
+struct job {
+    const struct job_spec *spec;
+    const struct job_ops  *ops;
+    void                  *owner;
+    enum job_state         state;
+    bool                   waiting, cancelled, over_quota;
+    struct turn            turn;
+    struct later           later;
+    char                   box_id[BOX_ID_MAX];
+    char                  *files_dir;
+    struct layer_request  *request;
+    char                  *install_output;
+    int64_t                began_ms; /* the install, then the server */
+    struct changes        *changes;
+    char                  *package_json;
+    struct run_file        files[2];
+    struct run_spec        run;
+    const char            *argv[3];
+    struct record         *record;
+    struct server_start   *server;
+    struct job_result      result;
+};
+
+static void go_on(struct job *j)
+{
+    j->waiting = false;
+    later_ask(&j->later);
+}
+
+static void fail(struct job *j, const struct err *e)
+{
+    if (!j->result.err.kind)
+        j->result.err = *e;
+}
+
+/* ---- its turn ---- */
+
+static void on_turn(void *owner)
+{
+    struct job *j = owner;
+
+    j->result.began = true;
+    go_on(j);
+}
+
+static void on_lost(void *owner, const struct err *e)
+{
+    struct job *j = owner;
+
+    if (j->state < JOB_RUN)
+        fail(j, e);
+    if (j->changes)
+        changes_lose(j->changes);
+    if (j->server)
+        server_start_cancel(j->server);
+    if (j->state == JOB_TURN)
+        go_on(j);
+    if (j->request) { /* the layer is of no use any more */
+        layer_request_cancel(j->request);
+        j->request = NULL;
+        go_on(j);
+    }
+}
+
+static const struct turn_ops turn_ops = {on_turn, on_lost};
+
+/* ---- dependencies ---- */
+
+static void on_install_line(void *owner, const char *line)
+{
+    struct job *j = owner;
+
+    j->ops->progress(j->owner, line);
+}
+
+static void on_layer(void *owner, const struct layer_result *r)
+{
+    struct job *j = owner;
+
+    j->request = NULL;
+    j->result.install_ms = clock_ms() - j->began_ms;
+    j->install_output = str_dup(r->output ? r->output : "");
+    if (r->err.kind) {
+        fail(j, &r->err);
+        j->result.install_failed = true;
+    } else {
+        box_hold_layer(j->turn.box, &r->hold);
+    }
+    go_on(j);
+}
+
+static void begin_layer(struct job *j)
+{
+    j->result.install_skipped = j->spec->n_deps == 0;
+    if (j->spec->n_deps == 0)
+        return;
+    j->began_ms = clock_ms();
+    j->ops->progress(j->owner, "installing dependencies");
+    j->waiting = true;
+    j->request = layers_ensure(j->spec->layers, j->spec->deps, j->spec->n_deps,
+                               box_node_version(j->spec->box), box_runtime_dir(j->spec->box),
+                               on_install_line, on_layer, j);
+}
+
+static void on_attached(void *owner, const struct err *e)
+{
+    struct job *j = owner;
+
+    if (e->kind) {
+        fail(j, e);
+        j->result.install_failed = true;
+    }
+    go_on(j);
+}
+
+static void begin_attach(struct job *j)
+{
+    if (j->spec->n_deps == 0)
+        return;
+    j->waiting = true;
+    sandbox_attach(box_sandbox(j->spec->box), box_layer_dir(j->spec->box), on_attached, j);
+}
+
+/* ---- files ---- */
+
+static void on_begun(void *owner)
+{
+    go_on(owner);
+}
+
+static void on_over_quota(void *owner)
+{
+    struct job *j = owner;
+
+    j->over_quota = true;
+    if (j->record)
+        record_end(j->record, VERDICT_DISK);
+}
+
+static void on_changes(void *owner)
+{
+    struct job *j = owner;
+
+    j->result.files = changes_rows(j->changes, &j->result.n_files, &j->result.files_cut);
+    go_on(j);
+}
+
+static const struct changes_ops changes_ops = {on_begun, on_over_quota, on_changes};
+
+static void begin_look(struct job *j)
+{
+    j->waiting = true;
+    j->changes = changes_start(box_sandbox(j->spec->box), j->spec->files,
+                               j->spec->files_quota_bytes, &changes_ops, j);
+}
+
+static void begin_changes(struct job *j)
+{
+    if (!j->changes)
+        return;
+    j->waiting = true;
+    changes_end(j->changes);
+}
+
+/* ---- the run ---- */
+
+static void on_line(void *owner, const char *line)
+{
+    struct job *j = owner;
+
+    j->ops->progress(j->owner, line);
+}
+
+static void on_run(void *owner, const struct run_result *r, struct keep *out, struct keep *err)
+{
+    struct job *j = owner;
+
+    j->record = NULL;
+    j->result.run = *r;
+    j->result.run_ms = r->wall_ms;
+    j->result.out = out;
+    j->result.err_out = err;
+    go_on(j);
+}
+
+static const struct record_ops record_ops = {on_line, on_run};
+
+static void on_server(void *owner, const struct server_result *r)
+{
+    struct job *j = owner;
+
+    j->server = NULL;
+    j->result.server = *r;
+    j->result.server.output = r->output ? str_ndup(r->output, r->output_size) : NULL;
+    j->result.run = r->run;
+    j->result.run_ms = clock_ms() - j->began_ms;
+    if (r->err.kind)
+        fail(j, &r->err);
+    go_on(j);
+}
+
+/* What stands in package.json must be what is mounted: without dependencies both stay. */
+static char *compose_manifest(const struct job_spec *spec)
+{
+    json_t          *deps = json_object();
+    autojson json_t *document = json_pack("{s:s, s:o}", "type", "module", "dependencies", deps);
+
+    for (size_t i = 0; i < spec->n_deps; i++)
+        json_object_set_new(deps, spec->deps[i].name, json_string(spec->deps[i].range));
+    return json_dumps(document, JSON_INDENT(2));
+}
+
+static size_t compose_files(struct job *j)
+{
+    size_t n = 0;
+
+    j->files[n++] =
+        (struct run_file){script, (const uint8_t *)j->spec->code, strlen(j->spec->code)};
+    if (j->spec->n_deps > 0) {
+        j->package_json = compose_manifest(j->spec);
+        j->files[n++] =
+            (struct run_file){manifest, (const uint8_t *)j->package_json, strlen(j->package_json)};
+    }
+    return n;
+}
+
+static void begin_run(struct job *j)
+{
+    size_t n_files = compose_files(j);
+
+    j->ops->progress(j->owner, j->spec->port ? "starting the server" : "running");
+    j->waiting = true;
+    if (j->spec->port) {
+        struct server_spec spec = {j->files, n_files, script, j->spec->port, j->spec->answer_ms};
+        j->began_ms = clock_ms();
+        j->server = server_start(j->spec->box, &spec, on_server, j);
+        return;
+    }
+    j->argv[0] = native_node;
+    j->argv[1] = script;
+    j->run = (struct run_spec){.files = j->files,
+                               .n_files = n_files,
+                               .argv = j->argv,
+                               .env = (const char **)box_env(j->spec->box),
+                               .cwd = "/workspace",
+                               .timeout_ms = j->spec->timeout_ms};
+    j->record = record_start(box_sandbox(j->spec->box), &j->run, box_scratch_dir(j->spec->box),
+                             &record_ops, j);
+    if (j->over_quota)
+        record_end(j->record, VERDICT_DISK);
+}
+
+/* ---- the end ---- */
+
+static void collect(struct job *j)
+{
+    struct box    *b = j->turn.box;
+    struct egress *e = b && box_sandbox(b) ? sandbox_egress(box_sandbox(b)) : NULL;
+
+    j->result.box = b;
+    j->result.box_id = j->box_id;
+    j->result.files_dir = j->files_dir;
+    j->result.install_output = j->install_output;
+    j->result.walls = b ? box_walls(b) : NULL;
+    if (e)
+        j->result.refused = egress_take_refused(e);
+}
+
+static void finish(struct job *j)
+{
+    collect(j);
+    j->ops->done(j->owner, &j->result);
+    turn_end(&j->turn);
+    if (j->changes)
+        changes_free(j->changes);
+    keep_free(j->result.out);
+    keep_free(j->result.err_out);
+    json_decref(j->result.refused);
+    free((char *)j->result.server.output);
+    free(j->install_output);
+    free(j->package_json);
+    free(j->files_dir);
+    later_done(&j->later);
+    free(j);
+}
+
+static void step(void *owner)
+{
+    struct job *j = owner;
+
+    while (!j->waiting) {
+        if ((j->result.err.kind || j->cancelled) && j->state < JOB_RUN)
+            j->state = JOB_DONE;
+        switch (j->state) {
+        case JOB_TURN:
+            j->state = JOB_LAYER;
+            begin_layer(j);
+            break;
+        case JOB_LAYER:
+            j->state = JOB_ATTACH;
+            begin_attach(j);
+            break;
+        case JOB_ATTACH:
+            j->state = JOB_LOOK;
+            begin_look(j);
+            break;
+        case JOB_LOOK:
+            j->state = JOB_RUN;
+            begin_run(j);
+            break;
+        case JOB_RUN:
+            j->state = JOB_CHANGES;
+            begin_changes(j);
+            break;
+        case JOB_CHANGES:
+        case JOB_DONE:
+            finish(j);
+            return;
+        }
+    }
+}
+
+/* ---- beginning and end ---- */
+
+struct job *job_start(const struct job_spec *spec, const struct job_ops *ops, void *owner)
+{
+    struct job *j = calloc(1, sizeof *j);
+
+    if (!j)
+        abort();
+    *j = (struct job){.spec = spec, .ops = ops, .owner = owner, .waiting = true};
+    j->result.run.facts.code = -1;
+    snprintf(j->box_id, sizeof j->box_id, "%s", box_id(spec->box));
+    j->files_dir = box_files_dir(spec->box) ? str_dup(box_files_dir(spec->box)) : NULL;
+    later_init(&j->later, box_base(spec->box), step, j);
+    turn_start(&j->turn, spec->box, &turn_ops, j);
+    return j;
+}
+
+void job_cancel(struct job *j)
+{
+    struct err cancelled = {0};
+
+    if (j->cancelled)
+        return;
+    j->cancelled = true;
+    err_set(&cancelled, ERR_CANCELLED, "cancelled");
+    fail(j, &cancelled);
+    if (j->record)
+        record_end(j->record, VERDICT_CANCELLED);
+    if (j->server)
+        server_start_cancel(j->server);
+    if (j->request) {
+        layer_request_cancel(j->request);
+        j->request = NULL;
+        go_on(j);
+    }
+    if (j->state == JOB_TURN)
+        go_on(j);
+}

@@ -1,0 +1,177 @@
+#include "box/runtimes.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/program.h"
+#include "base/str.h"
+#include "loop/child.h"
+#include "loop/later.h"
+
+struct runtime_wait {
+    TAILQ_ENTRY(runtime_wait) entry;
+    struct getting *getting;
+    void (*done)(void *owner, const struct runtime *runtime, const struct err *e);
+    void *owner;
+};
+
+/* One image on its way. */
+struct getting {
+    LIST_ENTRY(getting) entry;
+    char *image;
+    TAILQ_HEAD(, runtime_wait) waits;
+    struct child   child; /* jerboa-fetch, when it had to be asked */
+    int            answer_fd;
+    struct later   later;
+    bool           fetches;
+    struct runtime runtime;
+    struct err     err;
+};
+
+struct runtimes {
+    struct event_base *base;
+    LIST_HEAD(, getting) all;
+};
+
+static void getting_free(struct getting *g)
+{
+    LIST_REMOVE(g, entry);
+    later_done(&g->later);
+    fd_close(&g->answer_fd);
+    free(g->image);
+    free(g);
+}
+
+static void tell_all(void *owner)
+{
+    struct getting *g = owner;
+
+    while (!TAILQ_EMPTY(&g->waits)) {
+        struct runtime_wait *w = TAILQ_FIRST(&g->waits);
+        TAILQ_REMOVE(&g->waits, w, entry);
+        w->done(w->owner, g->err.kind ? NULL : &g->runtime, &g->err);
+        free(w);
+    }
+    if (g->fetches)
+        child_done(&g->child);
+    getting_free(g);
+}
+
+/* Its answer is one line, less than a pipe holds: it was written when the program ended. */
+static void on_fetched(void *owner, int status)
+{
+    struct getting *g = owner;
+    char            line[4097];
+    ssize_t         n = read(g->answer_fd, line, sizeof line - 1);
+
+    line[n > 0 ? n : 0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    runtime_take_answer(g->image, status, line, &g->runtime, &g->err);
+    later_ask(&g->later);
+}
+
+static int fetch(struct getting *g, struct event_base *base, struct err *e)
+{
+    autofree char    *program = program_find("jerboa-fetch", e);
+    const char *const argv[] = {"jerboa-fetch", "--answer", "runtime", g->image, NULL};
+    autofd int        nothing = open("/dev/null", O_RDWR | O_CLOEXEC), out = -1;
+    int               ends[2];
+
+    if (!program)
+        return -1;
+    if (nothing < 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return err_sys(e, "pipe");
+    g->answer_fd = ends[0], out = ends[1];
+    fcntl(out, F_SETFL, 0);
+    struct child_fd fds[] = {{nothing, 0}, {out, 1}, {STDERR_FILENO, 2}, {-1, -1}};
+    TRY(child_start(&g->child, base, program, argv, (const char *const *)environ, fds, on_fetched,
+                    g, e));
+    g->fetches = true;
+    return 0;
+}
+
+static struct getting *getting_new(struct runtimes *r, const char *image)
+{
+    struct getting *g = calloc(1, sizeof *g);
+
+    if (!g)
+        abort();
+    g->image = str_dup(image);
+    g->answer_fd = -1;
+    TAILQ_INIT(&g->waits);
+    LIST_INSERT_HEAD(&r->all, g, entry);
+    later_init(&g->later, r->base, tell_all, g);
+    if (runtime_find(image, &g->runtime, &g->err) < 0 && g->err.kind == ERR_NOT_FOUND) {
+        g->err = (struct err){0};
+        fetch(g, r->base, &g->err);
+    }
+    if (!g->fetches)
+        later_ask(&g->later);
+    return g;
+}
+
+static struct getting *find(const struct runtimes *r, const char *image)
+{
+    struct getting *g;
+
+    LIST_FOREACH (g, &r->all, entry)
+        if (strcmp(g->image, image) == 0)
+            return g;
+    return NULL;
+}
+
+struct runtime_wait *runtimes_get(struct runtimes *r, const char *image,
+                                  void (*done)(void *owner, const struct runtime *runtime,
+                                               const struct err *e),
+                                  void *owner)
+{
+    struct runtime_wait *w = calloc(1, sizeof *w);
+
+    if (!w)
+        abort();
+    w->getting = find(r, image);
+    if (!w->getting)
+        w->getting = getting_new(r, image);
+    w->done = done;
+    w->owner = owner;
+    TAILQ_INSERT_TAIL(&w->getting->waits, w, entry);
+    return w;
+}
+
+void runtime_wait_cancel(struct runtime_wait *w)
+{
+    TAILQ_REMOVE(&w->getting->waits, w, entry);
+    free(w);
+}
+
+struct runtimes *runtimes_new(struct event_base *base)
+{
+    struct runtimes *r = calloc(1, sizeof *r);
+
+    if (!r)
+        abort();
+    r->base = base;
+    LIST_INIT(&r->all);
+    return r;
+}
+
+void runtimes_free(struct runtimes *r)
+{
+    while (!LIST_EMPTY(&r->all)) {
+        struct getting *g = LIST_FIRST(&r->all);
+        while (!TAILQ_EMPTY(&g->waits))
+            runtime_wait_cancel(TAILQ_FIRST(&g->waits));
+        if (g->fetches) { /* one that is killed loses nothing: the next one goes on from there */
+            child_kill(&g->child);
+            child_done(&g->child);
+        }
+        getting_free(g);
+    }
+    free(r);
+}

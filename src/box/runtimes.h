@@ -1,0 +1,24 @@
+/* runtimes - the Nodes that sandboxes are started with, fetched while the loop goes on.
+ *
+ * One that is in the store is there at once (from the loop all the same). Else a jerboa-fetch gets
+ * it, one for all who wait for the same image; its progress goes to our stderr. */
+#pragma once
+
+#include <event2/event.h>
+
+#include "base/err.h"
+#include "store/runtime.h"
+
+struct runtimes;
+struct runtime_wait;
+
+struct runtimes *runtimes_new(struct event_base *base);
+void             runtimes_free(struct runtimes *r); /* ends what fetches; nobody is told */
+
+/* `done` is called once, from the loop, unless cancelled. No deadline: a download over a slow line
+ * may take long, and who waits can cancel. */
+struct runtime_wait *runtimes_get(struct runtimes *r, const char *image,
+                                  void (*done)(void *owner, const struct runtime *runtime,
+                                               const struct err *e),
+                                  void *owner);
+void                 runtime_wait_cancel(struct runtime_wait *w); /* the fetch itself goes on */

@@ -1,0 +1,72 @@
+#include "cli/sandbox_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "store/runtime.h"
+
+enum { PIDS_MIN = 10 };
+
+struct sandbox_options sandbox_options_defaults(void)
+{
+    return (struct sandbox_options){.image = RUNTIME_DEFAULT,
+                                    .engine = "native",
+                                    .installer = "bun",
+                                    .memory_bytes = NATIVE_MEMORY_BYTES,
+                                    .cpus_milli = NATIVE_CPUS_MILLI,
+                                    .timeout_ms = 30000,
+                                    .pids = NATIVE_PIDS,
+                                    .fresh_ms = 24 * 3600 * 1000,
+                                    .limits = network_limits_defaults};
+}
+
+int sandbox_options_check(struct sandbox_options *o, struct err *e)
+{
+    const int64_t memory_min = 32 << 20, memory_max = 1LL << 40, disk_min = 64 << 10;
+
+    if (o->memory_bytes < memory_min || o->memory_bytes > memory_max)
+        return err_set(e, ERR_INVALID,
+                       "--memory must be at least 32m, which Node itself needs, and at most 1024g");
+    if (o->disk_bytes == 0)
+        o->disk_bytes = o->memory_bytes / 2;
+    if (o->disk_bytes < disk_min || o->disk_bytes >= o->memory_bytes)
+        return err_set(e, ERR_INVALID,
+                       "--disk must be at least 64k and less than --memory, which it is part of");
+    if (o->pids < PIDS_MIN)
+        return err_set(e, ERR_INVALID, "--pids must be at least %d: Node itself needs that",
+                       PIDS_MIN);
+    if (strcmp(o->engine, "native") != 0)
+        return err_set(e, ERR_INVALID, "--engine '%.60s' is unknown: there is 'native'", o->engine);
+    return network_limits_check(&o->limits, e);
+}
+
+int sandbox_options_dir(const char *option, const char *path, char **ret, struct err *e)
+{
+    struct stat    st;
+    autofree char *real = realpath(path, NULL);
+
+    if (!real || stat(real, &st) < 0)
+        return err_sys(e, "--%s %s", option, path);
+    if (!S_ISDIR(st.st_mode))
+        return err_set(e, ERR_INVALID, "--%s %s is not a directory", option, path);
+    *ret = real;
+    real = NULL;
+    return 0;
+}
+
+struct native_spec sandbox_options_spec(const struct sandbox_options *o,
+                                        const struct network         *network)
+{
+    struct native_spec spec = {.memory_bytes = o->memory_bytes,
+                               .disk_bytes = o->disk_bytes,
+                               .cpus_milli = o->cpus_milli,
+                               .pids = o->pids,
+                               .strict = o->strict,
+                               .fds = NATIVE_FDS,
+                               .host_network = network->is_host};
+
+    npm_inside_plan(&network->npm, &spec);
+    return spec;
+}

@@ -1,0 +1,318 @@
+/* jerboa serve - the MCP server: its tools on stdio, on HTTP, or on both. */
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/missing_walls.h"
+#include "cli/sandbox_options.h"
+#include "cli/verb.h"
+#include "config.h"
+#include "store/store.h"
+#include "tools/file_uri.h"
+#include "tools/tools.h"
+#include "transport/serve.h"
+
+enum { STOP_MS = 5000 };
+
+struct options {
+    struct sandbox_options sandbox;
+    struct serve_options   serve;
+    struct option_list     hosts;
+    int64_t                sandboxes, age_ms, idle_ms, files_quota_bytes;
+    bool                   verbose;
+};
+
+#define AT(member) offsetof(struct options, member)
+static const struct option options[] = {
+    {"http", 0, OPTION_STRING, AT(serve.http.address), "[HOST:]PORT",
+     "serve http://HOST:PORT/mcp (127.0.0.1; port 0: any free one), or unix:PATH"},
+    {"stdio", 0, OPTION_FLAG, AT(serve.stdio), NULL,
+     "serve standard input and output; the default without --http"},
+    {"tokens", 0, OPTION_STRING, AT(serve.http.tokens_file), "FILE",
+     "who may ask over HTTP: lines of NAME TOKEN, mode 0600; each name has its own sandboxes and "
+     "its own folder of --files"},
+    {"insecure", 0, OPTION_FLAG, AT(serve.http.insecure), NULL,
+     "serve other machines even without tokens"},
+    {"host", 0, OPTION_LIST, AT(hosts), "NAME",
+     "a further name that this server is asked by (Host, Origin); may be repeated"},
+    {"sandboxes", 0, OPTION_COUNT, AT(sandboxes), "N", "at most so many at once (64)"},
+    {"age", 0, OPTION_DURATION, AT(age_ms), "TIME",
+     "stop a sandbox after this long (3600s; 0: never)", .second_env = "NODE_CONTAINER_TIMEOUT"},
+    {"idle", 0, OPTION_DURATION, AT(idle_ms), "TIME",
+     "stop a sandbox that nobody used for this long (0: never)"},
+    {"files-quota", 0, OPTION_SIZE, AT(files_quota_bytes), "SIZE",
+     "how much one run may add to --files (1g; 0: no limit)"},
+    SANDBOX_OPTIONS_ROWS(AT(sandbox)),
+    {"verbose", 0, OPTION_FLAG, AT(verbose), NULL, "more lines in the log on stderr"},
+    {0},
+};
+#undef AT
+
+/* ---- what tools stand on ---- */
+
+struct service {
+    struct event_base *base;
+    struct network     network;
+    struct resolver   *resolver;
+    const char        *env[16];
+    char              *files_dir;
+    char               scratch_dir[STORE_PATH_MAX];
+    struct tools       tools;
+    bool               stopped; /* all sandboxes are gone */
+};
+
+static void on_boxes_changed(void *owner, const char *box_owner)
+{
+    struct service *s = owner;
+    const char     *name = str_starts(box_owner, "token:") ? box_owner + strlen("token:") : "";
+
+    if (s->tools.mcp)
+        mcp_server_resources_changed(s->tools.mcp, name);
+}
+
+static void on_walls(void *owner, const json_t *list)
+{
+    (void)owner;
+    missing_walls_log(list);
+}
+
+static void on_note(void *owner, const char *sentence)
+{
+    (void)owner;
+    log_line(LOG_WARN, "runtime", "%s", sentence);
+}
+
+static const struct boxes_ops boxes_ops = {on_boxes_changed, on_walls, on_note};
+
+static void on_file_changed(void *owner, const char *principal, const char *dir, const char *path,
+                            enum files_change how)
+{
+    struct service *s = owner;
+    autofree char  *uri = file_uri_on_host(dir, path);
+
+    if (!s->tools.mcp)
+        return; /* nobody listens any more */
+    if (how == FILES_UPDATED)
+        mcp_server_resource_updated(s->tools.mcp, principal, uri);
+    else
+        mcp_server_resources_changed(s->tools.mcp, principal);
+}
+
+static void on_files_note(const char *sentence)
+{
+    log_line(LOG_WARN, "files", "%s", sentence);
+}
+
+static void on_layers_note(const char *sentence)
+{
+    log_line(LOG_WARN, "dependencies", "%s", sentence);
+}
+
+static void on_session_end(void *context, const char *owner)
+{
+    struct tools *t = context;
+
+    boxes_stop_owner(t->boxes, owner);
+}
+
+static void compose_env(struct service *s, const struct native_spec *spec)
+{
+    size_t n = 0, max = sizeof s->env / sizeof s->env[0] - 1;
+
+    for (const char *const *v = native_environment(spec); *v && n < max; v++)
+        s->env[n++] = *v;
+    for (const char *const *v = s->network.npm.environment; *v && n < max; v++)
+        s->env[n++] = *v;
+}
+
+static int make_policies(struct service *s, struct err *e)
+{
+    for (size_t i = 0; tools_policy_names[i]; i++) {
+        s->tools.policies[i] = network_policy(tools_policy_names[i], e);
+        if (!s->tools.policies[i])
+            return -1;
+    }
+    return 0;
+}
+
+static int make_layers(struct service *s, const struct options *o, struct err *e)
+{
+    struct layers_spec spec = {.base = s->base,
+                               .installer = o->sandbox.installer,
+                               .fresh_ms = o->sandbox.fresh_ms,
+                               .strict = o->sandbox.strict,
+                               .note = on_layers_note};
+
+    s->tools.layers = layers_new(&spec, e);
+    return s->tools.layers ? 0 : -1;
+}
+
+static void make_boxes(struct service *s, const struct options *o)
+{
+    struct boxes_spec spec = {
+        .base = s->base,
+        .limits = sandbox_options_spec(&o->sandbox, &s->network),
+        .network = {.operator_policy = s->network.policy, .limits = o->sandbox.limits},
+        .host_network = s->network.is_host,
+        .max = o->sandboxes,
+        .age_ms = o->age_ms,
+        .idle_ms = o->idle_ms,
+        .image = o->sandbox.image,
+        .env = s->env,
+        .scratch_dir = s->scratch_dir};
+
+    compose_env(s, &spec.limits);
+    s->resolver = spec.network.resolver = resolver_new(s->base, NULL);
+    s->tools.boxes = boxes_new(&spec, &boxes_ops, s);
+}
+
+static int service_init(struct service *s, const struct options *o, struct err *e)
+{
+    s->base = event_base_new();
+    if (!s->base)
+        return err_set(e, ERR_INTERNAL, "no event loop");
+    if (o->sandbox.files)
+        TRY(sandbox_options_dir("files", o->sandbox.files, &s->files_dir, e));
+    TRY(network_init(&s->network, o->sandbox.network, &o->sandbox.allow, e));
+    TRY(store_path("", s->scratch_dir, e));
+    TRY(make_policies(s, e));
+    TRY(make_layers(s, o, e));
+    make_boxes(s, o);
+    s->tools.outputs = outputs_new();
+    s->tools.shares = shares_new(s->base, s->files_dir, on_file_changed, on_files_note, s);
+    s->tools.files_quota_bytes = o->files_quota_bytes;
+    s->tools.words = (struct words){.memory_bytes = o->sandbox.memory_bytes,
+                                    .disk_bytes = o->sandbox.disk_bytes,
+                                    .cpus_milli = o->sandbox.cpus_milli,
+                                    .pids = o->sandbox.pids,
+                                    .timeout_ms = o->sandbox.timeout_ms,
+                                    .age_ms = o->age_ms,
+                                    .sandboxes = o->sandboxes,
+                                    .network = policy_name(s->network.policy)};
+    return 0;
+}
+
+static void on_stopped(void *owner)
+{
+    struct service *s = owner;
+
+    s->stopped = true;
+    event_base_loopbreak(s->base);
+}
+
+/* The walls of a sandbox come down outside of us, but who starts us should find nothing left when
+ * we are gone. */
+static void stop_boxes(struct service *s)
+{
+    struct timeval limit = {STOP_MS / 1000, 0};
+
+    boxes_stop(s->tools.boxes, on_stopped, s);
+    event_base_loopexit(s->base, &limit);
+    event_base_dispatch(s->base);
+    if (!s->stopped)
+        log_line(LOG_ERROR, "sandbox", "some did not end within %d s; the next start cleans up",
+                 STOP_MS / 1000);
+}
+
+static void service_done(struct service *s)
+{
+    tools_done(&s->tools);
+    if (s->tools.boxes && s->stopped)
+        boxes_free(s->tools.boxes);
+    if (s->tools.layers)
+        layers_free(s->tools.layers);
+    if (s->tools.shares)
+        shares_free(s->tools.shares);
+    if (s->tools.outputs)
+        outputs_free(s->tools.outputs);
+    for (size_t i = 0; i < TOOLS_POLICIES; i++)
+        policy_free(s->tools.policies[i]);
+    network_done(&s->network);
+    resolver_free(s->resolver);
+    free(s->files_dir);
+    if (s->base)
+        event_base_free(s->base);
+}
+
+/* ---- serving ---- */
+
+static const struct mcp_about about = {
+    .name = "jerboa",
+    .title = "Jerboa: JavaScript in sandboxes",
+    .version = JERBOA_VERSION,
+    .instructions = tools_instructions,
+    .list_ttl_ms = 3600 * 1000,
+};
+
+static int serve(struct service *s, const struct options *o, struct err *e)
+{
+    int r;
+
+    s->tools.mcp = mcp_server_new(s->base, &about, &s->tools);
+    tools_register(&s->tools);
+    mcp_server_on_session_end(s->tools.mcp, on_session_end);
+    if (!s->files_dir)
+        log_line(LOG_INFO, "files", "FILES_DIR is not set: /workspace/files goes with its sandbox");
+    r = serve_run(s->tools.mcp, s->base, &o->serve, e);
+    mcp_server_free(s->tools.mcp);
+    s->tools.mcp = NULL;
+    stop_boxes(s);
+    return r;
+}
+
+static int read_options(struct options *o, int argc, char **argv, struct err *e)
+{
+    int used;
+
+    TRY(options_from_env(options, o, e));
+    TRY(options_from_args(options, o, argc, argv, &used, e));
+    if (used != argc)
+        return err_set(e, ERR_INVALID, "serve takes options only, not '%.60s'", argv[used]);
+    if (!o->serve.http.address)
+        o->serve.stdio = true;
+    if (o->serve.http.tokens_file && !o->serve.http.address)
+        return err_set(e, ERR_INVALID, "--tokens is of --http: on stdio there is one client");
+    return sandbox_options_check(&o->sandbox, e);
+}
+
+static int serve_main(int argc, char **argv)
+{
+    struct options o = {.sandbox = sandbox_options_defaults(),
+                        .sandboxes = 64,
+                        .age_ms = 3600 * 1000,
+                        .files_quota_bytes = 1 << 30};
+    struct service s = {0};
+    struct err     e = {0};
+    const char    *hosts[OPTION_LIST_MAX + 1] = {0};
+    int            r = read_options(&o, argc, argv, &e);
+
+    if (r == 0) {
+        log_set_level(o.verbose ? LOG_DEBUG : LOG_INFO);
+        memcpy(hosts, o.hosts.items, o.hosts.n * sizeof hosts[0]);
+        o.serve.http.hosts = hosts;
+        r = serve_check_descriptors(&o.serve, &e);
+    }
+    if (r == 0 && (r = service_init(&s, &o, &e)) == 0)
+        r = serve(&s, &o, &e);
+    service_done(&s);
+    options_done(options, &o);
+    if (r < 0)
+        fprintf(stderr, "jerboa: %s\n", e.msg);
+    return r == 0 ? 0 : e.kind == ERR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+}
+
+const struct verb verb_serve = {
+    .name = "serve",
+    .summary = "Serves the tools to MCP clients, on stdio or HTTP",
+    .usage = "serve [OPTION…]",
+    .options = options,
+    .details = "Without --http it serves the client that started it, on standard input and "
+               "output. Each option is also read from the environment (--memory: JERBOA_MEMORY). "
+               "It stops on SIGINT, SIGTERM, SIGUSR2 or when its input ends; all sandboxes end "
+               "with it.\n",
+    .main = serve_main,
+};

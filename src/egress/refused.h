@@ -1,0 +1,28 @@
+/* refused - what was refused or failed in a sandbox's network: [{host, port, rule, allow}].
+ *
+ * The same row is kept once. Beyond a hundred rows only their number is kept, and told in a last
+ * row whose host is "and N more". */
+#pragma once
+
+#include "base/json.h"
+#include "egress/ip.h"
+#include "egress/policy.h"
+
+struct refused {
+    json_t *list;
+    int64_t more; /* refusals that the list has no room for */
+};
+
+void refused_init(struct refused *r);
+void refused_done(struct refused *r);
+
+/* `port` 0: none is known. */
+void refused_note(struct refused *r, const char *host, uint16_t port, const char *rule,
+                  const char *allow);
+void refused_note_policy(struct refused *r, const struct policy *by, const char *host,
+                         uint16_t port);
+/* An address that no rule would let in; `what` it is, as ip_special says. */
+void refused_note_special(struct refused *r, const char *host, uint16_t port,
+                          const struct ip *address, const char *what);
+
+json_t *refused_take(struct refused *r); /* since the last time; the caller releases */

@@ -1,0 +1,32 @@
+/* run_answer - what an agent reads of a run: blocks in their fixed order, and the same as fields.
+ */
+#pragma once
+
+#include "box/job.h"
+#include "mcp/call.h"
+#include "tools/outputs.h"
+
+/* ---- one output ---- */
+
+struct run_text {
+    char    *text; /* UTF-8; what is too much is cut out of its middle, with a notice */
+    bool     cut;
+    uint64_t bytes;               /* of the whole */
+    char     uri[OUTPUT_URI_MAX]; /* of the whole; "" when the text is all of it */
+};
+
+void run_text_init(struct run_text *t, struct mcp_call *c, struct keep *k);
+void run_text_done(struct run_text *t);
+
+/* ---- how it ended ---- */
+
+enum { RUN_ENDING_MAX = 80 };
+
+void run_ending(const struct run_result *r, char ret[RUN_ENDING_MAX]); /* "exit code 3" */
+
+/* ---- all of it ---- */
+
+/* Ends the call. */
+void run_answer(struct mcp_call *c, const struct job_spec *spec, const struct job_result *r);
+
+extern const char run_answer_schema[]; /* of its structuredContent */
