@@ -50,8 +50,8 @@ struct boxes {
     const struct boxes_ops *ops;
     void                   *owner;
     struct runtimes        *runtimes;
-    TAILQ_HEAD(, box) list; /* oldest first */
-    size_t          count;  /* of those that do not end */
+    TAILQ_HEAD(box_list, box) list; /* oldest first */
+    size_t          count;          /* of those that do not end */
     struct port_set ports;
     bool            told_walls;
     void (*stopped)(void *owner);
@@ -385,8 +385,9 @@ void boxes_stop(struct boxes *all, void (*stopped)(void *owner), void *owner)
 
     all->stopped = stopped;
     all->stopped_owner = owner;
-    TAILQ_FOREACH (b, &all->list, entry)
+    TAILQ_FOREACH (b, &all->list, entry) {
         box_stop(b);
+    }
     later_ask(&all->stopped_later);
 }
 
