@@ -381,13 +381,10 @@ static void tell_stopped(void *owner)
 
 void boxes_stop(struct boxes *all, void (*stopped)(void *owner), void *owner)
 {
-    struct box *b;
-
     all->stopped = stopped;
     all->stopped_owner = owner;
-    TAILQ_FOREACH (b, &all->list, entry) {
+    for (struct box *b = TAILQ_FIRST(&all->list); b; b = TAILQ_NEXT(b, entry))
         box_stop(b);
-    }
     later_ask(&all->stopped_later);
 }
 
