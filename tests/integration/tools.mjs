@@ -95,6 +95,7 @@ export async function connect({ http, mode = 'legacy', version, wrap = [], lacks
 
   const s = {
     client, tools, errors, pid, log: server.log,
+    allows: (name, fields) => checks.get(name)(fields),
     /** One call. What it answers has the form that the tool's definition promises, always. */
     async call(name, args = {}, options = {}) {
       const r = await (version ? client.callTool({ name, arguments: args }, undefined, options) : client.callTool({ name, arguments: args }, options));
@@ -120,6 +121,7 @@ export async function connect({ http, mode = 'legacy', version, wrap = [], lacks
       await server.stop();
       await until(() => processes(programs).length === 0, () => `left behind: ${JSON.stringify(processes(programs))}\n${server.log()}`, 5);
       fs.rmSync(programs, { recursive: true });
+      assert.doesNotMatch(server.log(), /Sanitizer|runtime error|Assertion/); // on stdio nobody sees how it exited
     },
   };
   return s;
