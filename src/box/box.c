@@ -427,6 +427,11 @@ const char *box_id(const struct box *b)
     return b->id;
 }
 
+bool box_has_runtime(const struct box *b)
+{
+    return *b->runtime.dir != '\0';
+}
+
 bool box_was_ready(const struct box *b)
 {
     return b->ready;

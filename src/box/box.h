@@ -68,9 +68,10 @@ void boxes_free(struct boxes *all); /* when it is empty */
 struct event_base *box_base(const struct box *b);
 const char        *box_id(const struct box *b);
 const char        *box_owner(const struct box *b);
-struct sandbox    *box_sandbox(const struct box *b);   /* for who has his turn */
-bool               box_was_ready(const struct box *b); /* false: it never came up */
-const json_t      *box_walls(const struct box *b);     /* as the sandbox told them; NULL: not yet */
+struct sandbox    *box_sandbox(const struct box *b);     /* for who has his turn */
+bool               box_has_runtime(const struct box *b); /* a Node was found or fetched for it */
+bool               box_was_ready(const struct box *b);   /* false: it never came up */
+const json_t      *box_walls(const struct box *b); /* as the sandbox told them; NULL: not yet */
 const char        *box_files_dir(const struct box *b);
 const char        *box_node_version(const struct box *b);
 const char        *box_runtime_dir(const struct box *b);

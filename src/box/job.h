@@ -32,7 +32,8 @@ struct job_result {
     const char          *box_id, *files_dir;
     struct err           err;             /* it was not run: the box ended, … */
     bool                 install_failed;  /* … or a dependency could not be installed, … */
-    bool                 never_started;   /* … or the box did not come up */
+    bool                 never_started;   /* … or the box did not come up, … */
+    bool                 no_runtime;      /* … because there is no Node for it */
     struct run_result    run;             /* of a script, or of a server that died */
     struct keep         *out, *err_out;   /* of a script, or what a server left; else NULL */
     struct server_result server;          /* of a server */

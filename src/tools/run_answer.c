@@ -110,32 +110,32 @@ static void add_verdict(const struct answer *a)
         break;
     case VERDICT_SANDBOX_LOST:
     case VERDICT_CANCELLED:
-        errors_text(a->call, ERROR_RUN_LOST, r->err.msg);
+        errors_text(a->call, RUN_LOST, r->err.msg);
         break;
     case VERDICT_TIMEOUT:
         words_time(a->spec->timeout_ms, much);
-        errors_text(a->call, ERROR_RUN_TIMEOUT, much);
+        errors_text(a->call, RUN_TIMEOUT, much);
         break;
     case VERDICT_OUTPUT:
         words_size(KEEP_KEPT, much);
-        errors_text(a->call, ERROR_RUN_OUTPUT, much);
+        errors_text(a->call, RUN_OUTPUT, much);
         break;
     case VERDICT_OOM:
         words_size(t->words.memory_bytes, much);
-        errors_text(a->call, ERROR_RUN_OOM, much, how);
+        errors_text(a->call, RUN_OOM, much, how);
         break;
     case VERDICT_PIDS:
-        errors_text(a->call, ERROR_RUN_PIDS, (long long)t->words.pids, how);
+        errors_text(a->call, RUN_PIDS, (long long)t->words.pids, how);
         break;
     case VERDICT_DISK:
         words_size(r->facts.quota_exceeded ? t->files_quota_bytes : t->words.disk_bytes, much);
         if (r->facts.quota_exceeded)
-            errors_text(a->call, ERROR_RUN_QUOTA, much);
+            errors_text(a->call, RUN_QUOTA, much);
         else
-            errors_text(a->call, ERROR_RUN_DISK, much, how);
+            errors_text(a->call, RUN_DISK, much, how);
         break;
     case VERDICT_ERROR:
-        errors_text(a->call, ERROR_RUN_ERROR, how);
+        errors_text(a->call, RUN_ERROR, how);
         break;
     }
 }
@@ -147,10 +147,10 @@ static void add_server_verdict(const struct answer *a)
 
     if (s->died) {
         run_ending(&s->run, how);
-        errors_text(a->call, ERROR_SERVER_DIED, how, a->spec->port);
+        errors_text(a->call, SERVER_DIED, how, a->spec->port);
     } else if (!s->answered) {
         words_time(a->spec->answer_ms, much);
-        errors_text(a->call, ERROR_SERVER_SILENT, a->spec->port, much, s->log);
+        errors_text(a->call, SERVER_SILENT, a->spec->port, much, s->log);
     }
 }
 
@@ -421,13 +421,18 @@ static void answer_done(struct answer *a)
     run_text_done(&a->err);
 }
 
-static enum error_id why_not_run(const struct job_result *r)
+static void tell_why_not_run(struct mcp_call *c, const struct job_result *r)
 {
     if (r->install_failed)
-        return ERROR_INSTALL;
-    if (r->server.unpublished)
-        return ERROR_PORT;
-    return r->never_started ? ERROR_CANNOT_START : ERROR_STOPPED;
+        errors_fail(c, INSTALL, r->err.msg);
+    else if (r->server.unpublished)
+        errors_fail(c, PORT, r->err.msg);
+    else if (r->no_runtime)
+        errors_fail(c, NO_RUNTIME, r->err.msg);
+    else if (r->never_started)
+        errors_fail(c, CANNOT_START, r->err.msg);
+    else
+        errors_fail(c, STOPPED, r->err.msg);
 }
 
 void run_answer(struct mcp_call *c, const struct job_spec *spec, const struct job_result *r)
@@ -435,7 +440,7 @@ void run_answer(struct mcp_call *c, const struct job_spec *spec, const struct jo
     struct answer a = {.call = c, .spec = spec, .r = r};
 
     if (r->err.kind) {
-        errors_fail(c, why_not_run(r), r->err.msg);
+        tell_why_not_run(c, r);
         return;
     }
     answer_init(&a);

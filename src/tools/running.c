@@ -48,7 +48,7 @@ bool running_check(struct mcp_call *c, const struct running_arguments *a)
 
     if (read_dependencies(a->dependencies, deps, &n, &e) == 0)
         return true;
-    errors_fail(c, ERROR_BAD_DEPENDENCY, e.msg);
+    errors_fail(c, BAD_DEPENDENCY, e.msg);
     return false;
 }
 
@@ -57,7 +57,7 @@ bool running_check_network(struct mcp_call *c, const struct box *b,
 {
     if (!a->network || (tools_find_policy(c, a->network) && box_has_egress(b)))
         return true;
-    errors_fail(c, ERROR_NETWORK, a->network);
+    errors_fail(c, NETWORK, a->network);
     return false;
 }
 
@@ -114,7 +114,7 @@ void running_start(struct mcp_call *c, struct box *b, const struct running_argum
         abort();
     if (shares_get(t->shares, mcp_call_principal(c), &share, &e) < 0) {
         free(r);
-        errors_fail(c, ERROR_FILES, e.msg);
+        errors_fail(c, FILES, e.msg);
         return;
     }
     r->call = c;

@@ -83,7 +83,7 @@ static void add_failure(struct mcp_call *c, const struct commands_result *r, con
     char                     how[RUN_ENDING_MAX];
 
     run_ending(last, how);
-    errors_quote(c, json_string_value(json_object_get(row, "stderr")), ERROR_COMMAND, r->n, how);
+    errors_quote(c, json_string_value(json_object_get(row, "stderr")), COMMAND, r->n, how);
 }
 
 static void on_done(void *owner, const struct commands_result *r)
@@ -100,7 +100,7 @@ static void on_done(void *owner, const struct commands_result *r)
     }
     if (r->n == 0) {
         json_decref(rows);
-        errors_fail(c, ERROR_STOPPED, r->err.msg);
+        errors_fail(c, STOPPED, r->err.msg);
         return;
     }
     for (size_t i = 0; i < r->n; i++)
@@ -145,7 +145,7 @@ static int read_commands(struct mcp_call *c, const json_t *list, const char **re
     json_array_foreach ((json_t *)list, i, command) {
         ret[i] = json_string_value(command);
         if (!ret[i] || !*ret[i] || strlen(ret[i]) != json_string_length(command)) {
-            errors_fail(c, ERROR_EMPTY_COMMAND, i + 1);
+            errors_fail(c, BAD_COMMAND, i + 1);
             return -1;
         }
     }
