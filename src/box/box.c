@@ -52,8 +52,8 @@ struct boxes {
     const struct boxes_ops *ops;
     void                   *owner;
     struct runtimes        *runtimes;
-    TAILQ_HEAD(, box) list; /* oldest first */
-    size_t          count;  /* of those that do not end */
+    TAILQ_HEAD(box_list, box) list; /* oldest first */
+    size_t          count;          /* of those that do not end */
     struct port_set ports;
     bool            told_walls;
     void (*stopped)(void *owner);
@@ -387,11 +387,9 @@ static void tell_stopped(void *owner)
 
 void boxes_stop(struct boxes *all, void (*stopped)(void *owner), void *owner)
 {
-    struct box *b;
-
     all->stopped = stopped;
     all->stopped_owner = owner;
-    TAILQ_FOREACH (b, &all->list, entry)
+    for (struct box *b = TAILQ_FIRST(&all->list); b; b = TAILQ_NEXT(b, entry))
         box_stop(b);
     later_ask(&all->stopped_later);
 }
@@ -488,6 +486,17 @@ void box_hold_layer(struct box *b, const struct layer_hold *hold)
 const char *box_layer_dir(const struct box *b)
 {
     return b->layer.dir;
+}
+
+bool box_has_egress(const struct box *b)
+{
+    return b->sandbox && sandbox_egress(b->sandbox);
+}
+
+void box_set_policy(struct box *b, const struct policy *policy)
+{
+    if (box_has_egress(b))
+        egress_set_policy(sandbox_egress(b->sandbox), policy);
 }
 
 int box_publish(struct box *b, uint16_t port, uint16_t *ret_host, struct err *e)

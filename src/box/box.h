@@ -82,7 +82,11 @@ const char        *box_scratch_dir(const struct box *b);
 void        box_hold_layer(struct box *b, const struct layer_hold *hold);
 const char *box_layer_dir(const struct box *b);
 /* That port of it appears on this machine's loopback, see ports.h. For who has his turn. */
-int  box_publish(struct box *b, uint16_t port, uint16_t *ret_host, struct err *e);
+int box_publish(struct box *b, uint16_t port, uint16_t *ret_host, struct err *e);
+/* From now on, together with the operator's; borrowed. Not of one that shares the host's network.
+ */
+void box_set_policy(struct box *b, const struct policy *policy);
+bool box_has_egress(const struct box *b);
 void box_stop(struct box *b); /* idempotent; from now on nobody finds it */
 
 /* What others keep with a box (its servers): freed with it. */

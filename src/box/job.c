@@ -109,6 +109,8 @@ static void on_layer(void *owner, const struct layer_result *r)
 
 static void begin_layer(struct job *j)
 {
+    if (j->spec->policy)
+        box_set_policy(j->spec->box, j->spec->policy);
     j->result.install_skipped = j->spec->n_deps == 0;
     if (j->spec->n_deps == 0)
         return;

@@ -21,6 +21,7 @@ struct job_spec { /* what it points to must live until done */
     const char             *code;
     const struct layer_dep *deps;
     size_t                  n_deps;
+    const struct policy    *policy; /* the box's from its turn on; NULL: as it was */
     int64_t                 timeout_ms;
     uint16_t                port; /* 0: no server */
     int64_t                 answer_ms;

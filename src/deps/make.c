@@ -226,7 +226,7 @@ static int run_installer(struct making *m, const struct installer *i, const char
                                      .argv = (const char **)i->argv,
                                      .env = env,
                                      .cwd = INSTALLER_LAYER,
-                                     .timeout_ms = LIMIT_S * 1000},
+                                     .timeout_ms = (int64_t)LIMIT_S * 1000},
                              .grown_fd = m->entry.dir_fd,
                              .grown_max = LAYER_BYTES_MAX};
     if (proxy)
@@ -295,7 +295,7 @@ static bool is_unchanged(const struct making *m, const struct installer *i, cons
 {
     autofree char *old = NULL;
 
-    return m->old.fd >= 0 && read_lock(m->old.fd, i->lock, &old, NULL) == 0 &&
+    return m->old.fd >= 0 && read_lock(m->old.fd, i->lock, &old, NULL) == 0 && old && lock &&
            strcmp(old, lock) == 0;
 }
 
@@ -376,7 +376,7 @@ static int build(struct making *m, int modules_fd, struct err *e)
                                              .argv = argv,
                                              .env = env,
                                              .cwd = "/workspace",
-                                             .timeout_ms = LIMIT_S * 1000},
+                                             .timeout_ms = (int64_t)LIMIT_S * 1000},
                                      .grown_fd = m->entry.dir_fd,
                                      .grown_max = LAYER_BYTES_MAX};
     struct cell_result       result;
@@ -436,10 +436,13 @@ static int fill(struct making *m, struct err *e)
 {
     const struct installer *i;
     autofree char          *lock = NULL;
-    autofd int              cache = store_ensure("cache", e);
+    autofd int cache = store_ensure("cache", e), store = store_ensure("", e), held = -1;
 
-    if (cache < 0)
+    if (cache < 0 || store < 0)
         return store_explain(e);
+    held = entry_hold(store, "cache", e); /* `jerboa gc` leaves it to us meanwhile */
+    if (held < 0)
+        return -1;
     TRY(path_of(cache, m->cache_dir, e));
     TRY(path_of(m->entry.dir_fd, m->layer_dir, e));
     i = install_by_any(m, e);

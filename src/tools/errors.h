@@ -22,7 +22,7 @@
       "on the server's machine 'jerboa doctor' tells what is missing and how to mend it")          \
     X(STOPPED, "The call was not run: %s", "call sandbox_initialize for a new sandbox")            \
     X(PORT, "The port could not be published: %s", "choose another port")                          \
-    X(NETWORK, "There is no network policy '%.40s' for a sandbox",                                 \
+    X(NETWORK, "This sandbox cannot have the network policy '%.40s'",                              \
       "leave network out, or give none, npm or internet")                                          \
     X(FILES, "The files directory cannot be used: %s",                                             \
       "tell the operator of this server, who chose it with --files")                               \

@@ -22,7 +22,7 @@ struct output {
 };
 
 struct outputs {
-    TAILQ_HEAD(, output) list; /* oldest first */
+    TAILQ_HEAD(output_list, output) list; /* oldest first */
     size_t   n;
     uint64_t bytes;
 };

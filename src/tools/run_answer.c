@@ -88,7 +88,7 @@ void run_ending(const struct run_result *r, char ret[RUN_ENDING_MAX])
     const char *name = r->facts.signal ? sigabbrev_np(r->facts.signal) : NULL;
 
     if (r->err.kind)
-        snprintf(ret, RUN_ENDING_MAX, "%.70s", r->err.msg);
+        snprintf(ret, RUN_ENDING_MAX, "%s (%.70s)", verdict_name(r->verdict), r->err.msg);
     else if (r->verdict == VERDICT_TIMEOUT)
         snprintf(ret, RUN_ENDING_MAX, "timeout");
     else if (r->facts.signal)

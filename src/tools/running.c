@@ -52,6 +52,15 @@ bool running_check(struct mcp_call *c, const struct running_arguments *a)
     return false;
 }
 
+bool running_check_network(struct mcp_call *c, const struct box *b,
+                           const struct running_arguments *a)
+{
+    if (!a->network || (tools_find_policy(c, a->network) && box_has_egress(b)))
+        return true;
+    errors_fail(c, NETWORK, a->network);
+    return false;
+}
+
 static void release(struct running *r)
 {
     json_decref(r->arguments);
@@ -116,6 +125,7 @@ void running_start(struct mcp_call *c, struct box *b, const struct running_argum
                                 .layers = t->layers,
                                 .files = share.files,
                                 .files_quota_bytes = t->files_quota_bytes,
+                                .policy = a->network ? tools_find_policy(c, a->network) : NULL,
                                 .code = a->code,
                                 .deps = r->deps,
                                 .timeout_ms = a->timeout_ms ? a->timeout_ms : t->words.timeout_ms,

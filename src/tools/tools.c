@@ -32,11 +32,11 @@ struct box *tools_find_box(struct mcp_call *c, const char *id)
     return b;
 }
 
-static const struct policy *find_policy(const struct tools *t, const char *name)
+const struct policy *tools_find_policy(const struct mcp_call *c, const char *name)
 {
     for (size_t i = 0; tools_policy_names[i]; i++)
         if (strcmp(tools_policy_names[i], name) == 0)
-            return t->policies[i];
+            return tools_of(c)->policies[i];
     return NULL;
 }
 
@@ -49,7 +49,7 @@ struct box *tools_make_box(struct mcp_call *c, const char *image, const char *ne
     struct err      e = {0};
     struct box     *b;
 
-    if (network && !(spec.policy = find_policy(t, network))) {
+    if (network && !(spec.policy = tools_find_policy(c, network))) {
         errors_fail(c, NETWORK, network);
         return NULL;
     }

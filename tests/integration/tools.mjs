@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
-import { childEnv, copyPrograms, processes, tempDir, until } from './jerboa.mjs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { childEnv, copyPrograms, processes, until } from './jerboa.mjs';
 import { load, modern } from './mcp.mjs';
 
 const one = await load('@modelcontextprotocol/sdk/client/index.js');
@@ -12,12 +14,9 @@ const two = await load('@modelcontextprotocol/client');
 const twoStdio = await load('@modelcontextprotocol/client/stdio');
 const { default: { default: Ajv = undefined, Ajv2020 = Ajv } } = await load('ajv/dist/2020.js');
 
+const names = ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer'];
 const info = { name: 'jerboa-tests', version: '1.0.0' };
 export const limit = { timeout: 60_000 };
-
-/** The programs stand in a directory of their own: so what is left of them can be told from everybody else's. */
-const programs = tempDir();
-export const program = copyPrograms(programs);
 
 /** How a client may come. */
 export const variants = {
@@ -75,11 +74,14 @@ function askFor(transport, version) {
 }
 
 /**
- * A client with its own server. `version` is for one that is older than what the SDK would speak; `wrap` is a command that starts
- * the server, `binary` another one than ours.
+ * A client with its own server, whose programs stand in a directory of their own: so what is left of them can be told from everybody
+ * else's. `version` is for a client that is older than the SDK; `wrap` is a command that starts the server; `lacks` is a program that
+ * is not there.
  */
-export async function connect({ http, mode = 'legacy', version, binary = program, wrap = [] } = {}, args = [], more = {}) {
-  const env = childEnv(more), command = [...wrap, binary];
+export async function connect({ http, mode = 'legacy', version, wrap = [], lacks } = {}, args = [], more = {}) {
+  const programs = fs.mkdtempSync(path.join(tmpdir(), 'jerboa-tools-'));
+  const env = childEnv(more), command = [...wrap, copyPrograms(programs, names)];
+  if (lacks) fs.rmSync(path.join(programs, lacks));
   const server = http ? await startHttp(command, args, env) : startStdio(version ? oneStdio : twoStdio, command, args, env);
   if (version) askFor(server.transport, version);
   const client = version ? new one.Client(info, {}) : new two.Client(info, { versionNegotiation: { mode } });
@@ -93,6 +95,7 @@ export async function connect({ http, mode = 'legacy', version, binary = program
 
   const s = {
     client, tools, errors, pid, log: server.log,
+    allows: (name, fields) => checks.get(name)(fields),
     /** One call. What it answers has the form that the tool's definition promises, always. */
     async call(name, args = {}, options = {}) {
       const r = await (version ? client.callTool({ name, arguments: args }, undefined, options) : client.callTool({ name, arguments: args }, options));
@@ -117,6 +120,8 @@ export async function connect({ http, mode = 'legacy', version, binary = program
       await client.close();
       await server.stop();
       await until(() => processes(programs).length === 0, () => `left behind: ${JSON.stringify(processes(programs))}\n${server.log()}`, 5);
+      fs.rmSync(programs, { recursive: true });
+      assert.doesNotMatch(server.log(), /Sanitizer|runtime error|Assertion/); // on stdio nobody sees how it exited
     },
   };
   return s;
@@ -177,4 +182,4 @@ export function descendants(pid) {
 }
 
 /** Those of them that a sandbox's code started. */
-export const inside = (pid) => descendants(pid).filter((p) => !p.name.startsWith('jerboa'));
+export const inside = (pid) => descendants(pid).filter((p) => p.name !== 'init' && !p.name.startsWith('jerboa'));

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { tempDir, until } from './jerboa.mjs';
+import { isRoot, tempDir, until } from './jerboa.mjs';
 import { connect, failed, inside, kinds, limit, printed, refused, telemetry, text, texts, variants } from './tools.mjs';
 
 const id = /^js-sbx-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -27,7 +27,10 @@ for (const [name, variant] of Object.entries(variants))
       const r = printed(await s.once('console.log("hello")'), 'hello\n');
       assert.deepEqual(kinds(r), ['text', 'text']);
       assert.partialDeepStrictEqual(r.structuredContent,
-        { verdict: 'ok', exitCode: 0, signal: null, stdout: 'hello\n', stderr: '', truncated: null, files: [], refused: [], server: null, walls: { missing: [] } });
+        { verdict: 'ok', exitCode: 0, signal: null, stdout: 'hello\n', stderr: '', truncated: null, files: [], refused: [], server: null, walls: { missing: isRoot ? [] : ['uid-range'] } });
+      const { timings } = r.structuredContent; // that fields are looked at is no matter of course
+      for (const wrong of [{ extra: 1 }, { timings: { ...timings, extra: 1 } }, { verdict: 'fine' }, { files: [{}] }, { exitCode: '0' }])
+        assert.equal(s.allows('run_js_ephemeral', { ...r.structuredContent, ...wrong }), false, JSON.stringify(wrong));
     });
 
     test('telemetry', async () => {
