@@ -93,6 +93,8 @@ static void on_file_changed(void *owner, const char *principal, const char *dir,
     struct service *s = owner;
     autofree char  *uri = file_uri_on_host(dir, path);
 
+    if (!s->tools.mcp)
+        return; /* nobody listens any more */
     if (how == FILES_UPDATED)
         mcp_server_resource_updated(s->tools.mcp, principal, uri);
     else
