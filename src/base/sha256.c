@@ -1,5 +1,6 @@
 #include "base/sha256.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ static uint32_t rotate(uint32_t x, int n)
 /* The 64 words that the rounds take: the block's sixteen, and what is mixed from them. */
 static void schedule(const uint8_t *block, uint32_t w[64])
 {
-    for (int i = 0; i < 16; i++)
+    for (size_t i = 0; i < 16; i++)
         w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
                (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
     for (int i = 16; i < 64; i++) {
@@ -76,7 +77,7 @@ void sha256_add(struct sha256 *h, const void *data, size_t size)
     }
 }
 
-void sha256_hex(struct sha256 *h, char ret[2 * SHA256_SIZE + 1])
+static void finish(struct sha256 *h)
 {
     static const uint8_t padding[64] = {0x80};
     uint64_t             bits = h->bytes * 8;
@@ -86,6 +87,61 @@ void sha256_hex(struct sha256 *h, char ret[2 * SHA256_SIZE + 1])
         length[i] = (uint8_t)(bits >> (56 - 8 * i));
     sha256_add(h, padding, 1 + (119 - h->bytes % 64) % 64); /* up to 8 bytes before a block's end */
     sha256_add(h, length, sizeof length);
-    for (int i = 0; i < 8; i++)
+}
+
+void sha256_end(struct sha256 *h, uint8_t ret[SHA256_SIZE])
+{
+    finish(h);
+    for (int i = 0; i < SHA256_SIZE; i++)
+        ret[i] = (uint8_t)(h->state[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+void sha256_hex(struct sha256 *h, char ret[2 * SHA256_SIZE + 1])
+{
+    finish(h);
+    for (size_t i = 0; i < 8; i++)
         snprintf(ret + 8 * i, 9, "%08x", h->state[i]);
+}
+
+/* ---- the MAC ---- */
+
+static void begin_with(struct sha256 *h, const uint8_t *key, size_t size, uint8_t mask)
+{
+    uint8_t block[64];
+
+    memset(block, mask, sizeof block);
+    for (size_t i = 0; i < size; i++)
+        block[i] ^= key[i];
+    sha256_init(h);
+    sha256_add(h, block, sizeof block);
+}
+
+void sha256_mac_begin(struct sha256_mac *m, const void *key, size_t size)
+{
+    assert(size <= 64);
+    begin_with(&m->inner, key, size, 0x36);
+    begin_with(&m->outer, key, size, 0x5c);
+}
+
+void sha256_mac_add(struct sha256_mac *m, const void *data, size_t size)
+{
+    sha256_add(&m->inner, data, size);
+}
+
+void sha256_mac_end(struct sha256_mac *m, uint8_t ret[SHA256_SIZE])
+{
+    uint8_t digest[SHA256_SIZE];
+
+    sha256_end(&m->inner, digest);
+    sha256_add(&m->outer, digest, sizeof digest);
+    sha256_end(&m->outer, ret);
+}
+
+bool sha256_is_equal(const uint8_t a[SHA256_SIZE], const uint8_t b[SHA256_SIZE])
+{
+    volatile uint8_t differs = 0; /* or the compiler might leave early */
+
+    for (int i = 0; i < SHA256_SIZE; i++)
+        differs |= a[i] ^ b[i];
+    return differs == 0;
 }

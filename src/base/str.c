@@ -68,21 +68,25 @@ char *str_quote(const char *text)
 {
     static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                    "0123456789/._-+,:@%=";
-    const size_t      n = strlen(text), longest = 4; /* a quote: out, escaped, in again */
-    char             *quoted, *to;
+    static const char quote[] = {'\'', '\\', '\'', '\''}; /* out, escaped, in again */
+    size_t            n = strlen(text), at = 0;
+    char             *quoted;
 
     if (n > 0 && text[strspn(text, harmless)] == '\0')
         return str_dup(text);
-    quoted = to = malloc(n * longest + sizeof "''");
+    quoted = calloc(n + 1, sizeof quote); /* room for the outer two and the end as well */
     if (!quoted)
         abort();
-    *to++ = '\'';
-    for (; *text; text++)
-        if (*text == '\'')
-            to = stpcpy(to, "'\\''");
-        else
-            *to++ = *text;
-    strcpy(to, "'");
+    quoted[at++] = '\'';
+    for (; *text; text++) {
+        if (*text == '\'') {
+            memcpy(quoted + at, quote, sizeof quote);
+            at += sizeof quote;
+        } else {
+            quoted[at++] = *text;
+        }
+    }
+    quoted[at] = '\'';
     return quoted;
 }
 

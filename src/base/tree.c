@@ -47,14 +47,16 @@ static int add_one(int dir_fd, const char *name, int depth, int64_t *bytes, stru
     autofd int  below = -1;
 
     if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return err_sys(e, "%.80s", name);
+        return errno == ENOENT ? 0 : err_sys(e, "%.80s", name); /* somebody removes */
     *bytes += (int64_t)st.st_blocks * 512;
     if (!S_ISDIR(st.st_mode))
         return 0;
     if (depth == TREE_DEPTH_MAX)
         return err_set(e, ERR_LIMIT, "directories are nested more than %d deep", TREE_DEPTH_MAX);
     below = open_dir(dir_fd, name);
-    return below < 0 ? err_sys(e, "%.80s", name) : add_size(below, depth + 1, bytes, e);
+    if (below < 0)
+        return errno == ENOENT ? 0 : err_sys(e, "%.80s", name);
+    return add_size(below, depth + 1, bytes, e);
 }
 
 static int add_size(int dir_fd, int depth, int64_t *bytes, struct err *e)
@@ -65,19 +67,16 @@ static int add_size(int dir_fd, int depth, int64_t *bytes, struct err *e)
 
     if (!dir)
         return err_sys(e, "list a directory");
-    while (done == 0 && (d = next(dir)))
-        done = add_one(dir_fd, d->d_name, depth, bytes, e);
+    while ((d = next(dir)))
+        done |= add_one(dir_fd, d->d_name, depth, bytes, done ? NULL : e); /* the first tells */
     closedir(dir);
     return done;
 }
 
 int tree_size(int dir_fd, int64_t *ret_bytes, struct err *e)
 {
-    int64_t bytes = 0;
-
-    TRY(add_size(dir_fd, 0, &bytes, e));
-    *ret_bytes = bytes;
-    return 0;
+    *ret_bytes = 0;
+    return add_size(dir_fd, 0, ret_bytes, e);
 }
 
 struct removal {

@@ -8,7 +8,8 @@
 
 enum { TREE_DEPTH_MAX = 128 }; /* one descriptor a level */
 
-/* What it takes on the disk; ERR_LIMIT when it is deeper than TREE_DEPTH_MAX. */
+/* What it takes on the disk. On error, too, what could be counted: ERR_LIMIT when it is deeper than
+ * TREE_DEPTH_MAX. */
 int tree_size(int dir_fd, int64_t *ret_bytes, struct err *e);
 
 /* Removes what is in the directory, however deep. What could not be removed shows when the

@@ -64,6 +64,7 @@ static void on_lost(void *owner, const struct err *e)
     struct job *j = owner;
 
     j->result.never_started = !box_was_ready(j->spec->box);
+    j->result.no_runtime = !box_has_runtime(j->spec->box);
     if (j->state < JOB_RUN || j->server)
         fail(j, e);
     if (j->changes)
@@ -108,6 +109,8 @@ static void on_layer(void *owner, const struct layer_result *r)
 
 static void begin_layer(struct job *j)
 {
+    if (j->spec->policy)
+        box_set_policy(j->spec->box, j->spec->policy);
     j->result.install_skipped = j->spec->n_deps == 0;
     if (j->spec->n_deps == 0)
         return;
@@ -123,8 +126,10 @@ static void on_attached(void *owner, const struct err *e)
 {
     struct job *j = owner;
 
-    if (e->kind)
+    if (e->kind) {
         fail(j, e);
+        j->result.install_failed = true;
+    }
     go_on(j);
 }
 

@@ -211,6 +211,23 @@ static void try_files(struct examination *r)
         chart_put(&row->fix, "cd \"$(mktemp -d)\"");
 }
 
+/* With npm's own packages, which lie in every runtime. */
+static void try_overlay(struct examination *r)
+{
+    autofree char     *layer = str_format("%s/lib", r->runtime_dir);
+    struct native_spec spec = default_spec(r);
+    struct err         e = {0};
+    struct chart_row  *runtime = chart_find(&r->chart, "runtime");
+    struct chart_row  *row = chart_add(&r->chart, "need", "overlay",
+                                       "npm packages can be shown to a sandbox that runs");
+
+    if (!runtime || runtime->state != CHART_ON)
+        return;
+    row->state = CHART_ON;
+    if (probe_attach(&spec, layer, &e) < 0)
+        chart_set_off(row, e.msg);
+}
+
 /* ---- walls ---- */
 
 static const char *text_of(const json_t *object, const char *key)
@@ -377,6 +394,7 @@ static void examine(struct examination *r)
         return;
     try_runtime(r);
     try_files(r);
+    try_overlay(r);
     for (size_t i = 0; i < sizeof trials / sizeof trials[0]; i++)
         try_limit(r, &trials[i]);
 }

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "npm/npm_config.h"
 
-enum { REGISTRIES_MAX = 32 };
+enum { REGISTRIES_MAX = 64 }; /* as many as a policy may have */
 
 int network_init(struct network *n, const char *name, const struct option_list *rules,
                  struct err *e)

@@ -3,14 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/options.h"
 #include "cli/install.h"
-#include "cli/network.h"
-#include "cli/network_limits.h"
+#include "cli/sandbox_options.h"
 #include "cli/script.h"
 #include "cli/session.h"
 #include "cli/verb.h"
@@ -20,63 +18,25 @@
 
 enum {
     EXIT_JERBOA = 125, /* Jerboa failed, bad usage and missing file included */
-    PIDS_MIN = 10,
     ENV_MAX = OPTION_LIST_MAX + 16,
 };
 
 struct run_options {
-    const char          *code, *network, *files, *dir, *image, *engine, *installer;
-    int64_t              memory_bytes, cpus_milli, timeout_ms, disk_bytes, pids, fresh_ms;
-    struct option_list   env, allow, deps;
-    struct egress_limits limits;
-    bool                 strict, stats, json, explain;
-};
-
-static const struct run_options defaults = {
-    .image = RUNTIME_DEFAULT,
-    .engine = "native",
-    .installer = "bun",
-    .fresh_ms = 24 * 60 * 60 * 1000,
-    .memory_bytes = NATIVE_MEMORY_BYTES,
-    .cpus_milli = NATIVE_CPUS_MILLI,
-    .timeout_ms = 30000,
-    .pids = NATIVE_PIDS,
+    struct sandbox_options sandbox;
+    const char            *code, *dir;
+    struct option_list     env, deps;
+    bool                   stats, json, explain;
 };
 
 #define AT(member) offsetof(struct run_options, member)
 static const struct option options[] = {
     {"eval", 'e', OPTION_STRING, AT(code), "CODE", "run this code instead of a file"},
-    {"memory", 0, OPTION_SIZE, AT(memory_bytes), "SIZE", "memory limit (512m)",
-     .second_env = "SANDBOX_MEMORY_LIMIT"},
-    {"cpus", 0, OPTION_CPUS, AT(cpus_milli), "N", "processors, 0.5 is half of one (1)",
-     .second_env = "SANDBOX_CPU_LIMIT"},
-    {"timeout", 0, OPTION_DURATION, AT(timeout_ms), "TIME",
-     "kill it after this long (30s; 0: never)", .second_env = "RUN_SCRIPT_TIMEOUT",
-     .second_env_is_ms = true},
-    {"disk", 0, OPTION_SIZE, AT(disk_bytes), "SIZE",
-     "cap on /workspace, /tmp and HOME together (half of memory)"},
-    {"pids", 0, OPTION_COUNT, AT(pids), "N", "processes and threads (512)"},
-    {"network", 0, OPTION_STRING, AT(network), "POLICY",
-     "none, npm (the registries), allow (what --allow says), internet (what is public), host\n"
-     "(all that this machine reaches) (internet)"},
-    {"allow", 0, OPTION_LIST, AT(allow), "RULE",
-     "reach HOST, *.DOMAIN, ADDRESS or NET/BITS, with :PORT or :FROM-TO; may be repeated"},
-    NETWORK_LIMITS_ROWS(AT(limits)),
-    {"files", 0, OPTION_STRING, AT(files), "DIR", "DIR is /workspace/files, writable",
-     .second_env = "FILES_DIR"},
+    SANDBOX_OPTIONS_ROWS(AT(sandbox)),
     {"dir", 0, OPTION_STRING, AT(dir), "DIR",
      "DIR is /workspace/dir, read-only; a FILE below it runs there"},
     {"dep", 0, OPTION_LIST, AT(deps), "NAME[@RANGE]",
      "install this npm package first (RANGE: latest); may be repeated"},
-    {"installer", 0, OPTION_STRING, AT(installer), "NAME", "of --dep: bun or npm (bun)"},
-    {"fresh", 0, OPTION_DURATION, AT(fresh_ms), "TIME",
-     "resolve ranges of --dep again after this long (24h; 0: never)"},
     {"env", 0, OPTION_LIST, AT(env), "K=V", "set a variable; may be repeated"},
-    {"image", 0, OPTION_STRING, AT(image), "IMAGE",
-     "node:lts-slim, node:22, 24.1.0, current … (node:lts-slim)"},
-    {"engine", 0, OPTION_STRING, AT(engine), "ENGINE", "native (native)"},
-    {"strict", 0, OPTION_FLAG, AT(strict), NULL,
-     "refuse to start when a wall that may be missing is missing"},
     {"stats", 0, OPTION_FLAG, AT(stats), NULL,
      "verdict, time, memory and connections on stderr at the end"},
     {"json", 0, OPTION_FLAG, AT(json), NULL,
@@ -91,72 +51,33 @@ static const char details[] =
     "FILE is an ES module (or .cjs, .ts); '-' reads it from stdin. ARGS go to the script. Only\n"
     "FILE goes in, as /workspace/FILE. Options stand before FILE; each is also read from the\n"
     "environment (--memory: JERBOA_MEMORY). Sizes: 64k, 512m, 1g. Times: 250ms, 30s, 5m, 1h.\n\n"
+    "npm inside is told your registries, without tokens. Certificates of SSL_CERT_FILE,\n"
+    "NODE_EXTRA_CA_CERTS and npm's cafile and ca are trusted inside, too.\n\n"
     "SIGINT, SIGTERM and SIGHUP go to the script; a second one ends it.\n\n"
     "Exit status: the script's own; 128+n when signal n killed it; 137 out of memory; 124 at the\n"
     "timeout; 125 when Jerboa failed, bad usage included.\n";
 
 /* ---- from options to a plan ---- */
 
-static int check_dir(const char *option, const char *path, char **ret_path, struct err *e)
+static int check_env(const struct option_list *env, struct err *e)
 {
-    struct stat    st;
-    autofree char *real = realpath(path, NULL);
-
-    if (!real || stat(real, &st) < 0)
-        return err_sys(e, "--%s %s", option, path);
-    if (!S_ISDIR(st.st_mode))
-        return err_set(e, ERR_INVALID, "--%s %s is not a directory", option, path);
-    *ret_path = real;
-    real = NULL;
+    for (size_t i = 0; i < env->n; i++)
+        if (!strchr(env->items[i], '=') || env->items[i][0] == '=')
+            return err_set(e, ERR_INVALID, "--env '%.60s' is not of the form K=V", env->items[i]);
     return 0;
-}
-
-static int check_limits(struct run_options *o, struct err *e)
-{
-    const int64_t memory_min = 32 << 20, memory_max = 1LL << 40, disk_min = 64 << 10;
-
-    if (o->memory_bytes < memory_min || o->memory_bytes > memory_max)
-        return err_set(e, ERR_INVALID,
-                       "--memory must be at least 32m, which Node itself needs, and at most 1024g");
-    if (o->disk_bytes == 0)
-        o->disk_bytes = o->memory_bytes / 2;
-    if (o->disk_bytes < disk_min || o->disk_bytes >= o->memory_bytes)
-        return err_set(e, ERR_INVALID,
-                       "--disk must be at least 64k and less than --memory, which it is part of");
-    for (size_t i = 0; i < o->env.n; i++)
-        if (!strchr(o->env.items[i], '=') || o->env.items[i][0] == '=')
-            return err_set(e, ERR_INVALID, "--env '%.60s' is not of the form K=V", o->env.items[i]);
-    if (o->pids < PIDS_MIN)
-        return err_set(e, ERR_INVALID, "--pids must be at least %d: Node itself needs that",
-                       PIDS_MIN);
-    if (strcmp(o->engine, "native") != 0)
-        return err_set(e, ERR_INVALID, "--engine '%.60s' is unknown: there is 'native'", o->engine);
-    return network_limits_check(&o->limits, e);
 }
 
 /* A plan that is only shown fetches nothing. */
 static int find_runtime(const struct run_options *o, struct runtime *ret, struct err *e)
 {
+    int held; /* until we exit, and with us the sandbox */
+
     if (!o->explain)
-        return runtime_ensure(o->image, ret, e);
-    if (runtime_find(o->image, ret, e) == 0 || e->kind != ERR_NOT_FOUND)
+        return runtime_ensure_held(o->sandbox.image, ret, &held, e);
+    if (runtime_find(o->sandbox.image, ret, e) == 0 || e->kind != ERR_NOT_FOUND)
         return e->kind ? -1 : 0;
     *ret = (struct runtime){.dir = "/not-fetched-yet"};
     return 0;
-}
-
-static struct native_spec spec_of(const struct run_options *o, const struct network *network)
-{
-    struct native_spec spec = {.memory_bytes = o->memory_bytes,
-                               .disk_bytes = o->disk_bytes,
-                               .cpus_milli = o->cpus_milli,
-                               .pids = o->pids,
-                               .strict = o->strict,
-                               .fds = NATIVE_FDS,
-                               .host_network = network->is_host};
-
-    npm_inside_plan(&network->npm, &spec);
-    return spec;
 }
 
 static json_t *make_plan(const struct run_options *o, struct native_spec spec,
@@ -165,8 +86,9 @@ static json_t *make_plan(const struct run_options *o, struct native_spec spec,
     autofree char *files = NULL, *dir = NULL;
     struct runtime runtime = {0};
 
-    if ((o->files && check_dir("files", o->files, &files, e) < 0) ||
-        (o->dir && check_dir("dir", o->dir, &dir, e) < 0) || find_runtime(o, &runtime, e) < 0)
+    if ((o->sandbox.files && sandbox_options_dir("files", o->sandbox.files, &files, e) < 0) ||
+        (o->dir && sandbox_options_dir("dir", o->dir, &dir, e) < 0) ||
+        find_runtime(o, &runtime, e) < 0)
         return NULL;
     if (runtime.note[0])
         fprintf(stderr, "jerboa: %s\n", runtime.note);
@@ -218,7 +140,7 @@ static void tell_verdict(const struct run_options *o, const struct run_result *r
         break;
     case VERDICT_TIMEOUT:
         fprintf(stderr, "jerboa: timeout: killed after %lld ms (--timeout)%s\n",
-                (long long)o->timeout_ms,
+                (long long)o->sandbox.timeout_ms,
                 r->facts.watched ? ", and for want of a cgroup all that ran beside it" : "");
         break;
     case VERDICT_OOM:
@@ -226,18 +148,18 @@ static void tell_verdict(const struct run_options *o, const struct run_result *r
             fprintf(stderr, "jerboa: oom: V8's heap limit was reached, which follows --memory\n");
         else
             fprintf(stderr, "jerboa: oom: the memory limit of %lld MiB was reached (--memory)%s\n",
-                    (long long)(o->memory_bytes >> 20),
+                    (long long)(o->sandbox.memory_bytes >> 20),
                     r->facts.watched ? ", as sampled for want of a cgroup" : "");
         break;
     case VERDICT_PIDS:
         fprintf(stderr, "jerboa: pids: more than %lld processes and threads (--pids)\n",
-                (long long)o->pids);
+                (long long)o->sandbox.pids);
         break;
     case VERDICT_DISK:
         fprintf(stderr,
                 "jerboa: disk: no block or no inode is left in the %lld KiB of /workspace, /tmp "
                 "and HOME (--disk)\n",
-                (long long)(o->disk_bytes >> 10));
+                (long long)(o->sandbox.disk_bytes >> 10));
         break;
     default:
         break;
@@ -282,7 +204,7 @@ static int load_script(const struct run_options *o, int argc, char **argv, struc
 static int explain(struct run_options *o, const struct network *network, struct err *e)
 {
     struct runtime   runtime;
-    autojson json_t *plan = make_plan(o, spec_of(o, network), &runtime, e);
+    autojson json_t *plan = make_plan(o, sandbox_options_spec(&o->sandbox, network), &runtime, e);
 
     if (!plan)
         return -1;
@@ -306,7 +228,7 @@ static int run_with(const struct run_options *o, const struct network *network, 
                     const struct install *install, const struct script *script, int argc,
                     char **argv, struct err *e)
 {
-    struct native_spec    sandbox = spec_of(o, network);
+    struct native_spec    sandbox = sandbox_options_spec(&o->sandbox, network);
     autofree const char **args = calloc((size_t)argc + 3, sizeof *args);
     const char           *env[ENV_MAX];
     struct run_file       files[2];
@@ -315,8 +237,8 @@ static int run_with(const struct run_options *o, const struct network *network, 
                                   .env = env,
                                   .cwd = "/workspace",
                                   .has_stdin = !script->took_stdin,
-                                  .timeout_ms = o->timeout_ms};
-    struct egress_spec    egress = {.operator_policy = network->policy, .limits = o->limits};
+                                  .timeout_ms = o->sandbox.timeout_ms};
+    struct egress_spec egress = {.operator_policy = network->policy, .limits = o->sandbox.limits};
     struct session_result result;
 
     if (!args)
@@ -343,9 +265,10 @@ static int run_with(const struct run_options *o, const struct network *network, 
 static int run_script(struct run_options *o, const struct network *network,
                       const struct script *script, int argc, char **argv, struct err *e)
 {
-    struct runtime      runtime;
-    autojson json_t    *plan = make_plan(o, spec_of(o, network), &runtime, e);
-    struct install_spec wanted = {&o->deps, o->installer, o->fresh_ms, o->strict, &runtime};
+    struct runtime   runtime;
+    autojson json_t *plan = make_plan(o, sandbox_options_spec(&o->sandbox, network), &runtime, e);
+    struct install_spec wanted = {&o->deps, o->sandbox.installer, o->sandbox.fresh_ms,
+                                  o->sandbox.strict, &runtime};
     struct install      install;
     int                 status;
 
@@ -384,8 +307,9 @@ static int run_verb(struct run_options *o, int argc, char **argv, struct err *e)
     argc -= used, argv += used;
     if (argc == 0 && !o->code)
         o->code = env_code; /* a FILE on the command line wins */
-    TRY(check_limits(o, e));
-    status = network_init(&network, o->network, &o->allow, e);
+    TRY(sandbox_options_check(&o->sandbox, e));
+    TRY(check_env(&o->env, e));
+    status = network_init(&network, o->sandbox.network, &o->sandbox.allow, e);
     if (status == 0)
         status = run_or_explain(o, &network, argc, argv, e);
     network_done(&network);
@@ -394,11 +318,10 @@ static int run_verb(struct run_options *o, int argc, char **argv, struct err *e)
 
 static int run_main(int argc, char **argv)
 {
-    struct run_options o = defaults;
+    struct run_options o = {.sandbox = sandbox_options_defaults()};
     struct err         e = {0};
     int                status;
 
-    o.limits = network_limits_defaults;
     status = run_verb(&o, argc, argv, &e);
     if (status < 0) {
         fprintf(stderr, "jerboa: %s\n", e.msg);

@@ -31,8 +31,8 @@ struct sandbox_options sandbox_options_defaults(void);
      "cap on /workspace, /tmp and HOME together (half of memory)"},                                \
     {"pids", 0, OPTION_COUNT, SANDBOX_OPTIONS_AT(at, pids), "N", "processes and threads (512)"},   \
     {"network", 0, OPTION_STRING, SANDBOX_OPTIONS_AT(at, network), "POLICY",                       \
-     "none, npm (the registries), allow (what --allow says), internet (what is public), host\n"    \
-     "(all that this machine reaches) (internet)"},                                                \
+     "none, npm (the registries), allow (what --allow says), internet (what is public), "            \
+     "host (all that this machine reaches) (internet)"},                                           \
     {"allow", 0, OPTION_LIST, SANDBOX_OPTIONS_AT(at, allow), "RULE",                               \
      "reach HOST, *.DOMAIN, ADDRESS or NET/BITS, with :PORT or :FROM-TO; may be repeated"},        \
     NETWORK_LIMITS_ROWS(SANDBOX_OPTIONS_AT(at, limits)),                                           \

@@ -11,6 +11,7 @@
 #include "cli/sandbox_options.h"
 #include "cli/verb.h"
 #include "config.h"
+#include "store/image.h"
 #include "store/store.h"
 #include "tools/file_uri.h"
 #include "tools/tools.h"
@@ -62,6 +63,7 @@ struct service {
     char              *files_dir;
     char               scratch_dir[STORE_PATH_MAX];
     struct tools       tools;
+    bool               stopped; /* all sandboxes are gone */
 };
 
 static void on_boxes_changed(void *owner, const char *box_owner)
@@ -183,11 +185,17 @@ static int service_init(struct service *s, const struct options *o, struct err *
     make_boxes(s, o);
     s->tools.outputs = outputs_new();
     s->tools.shares = shares_new(s->base, s->files_dir, on_file_changed, on_files_note, s);
-    s->tools.timeout_ms = o->sandbox.timeout_ms;
     s->tools.files_quota_bytes = o->files_quota_bytes;
-    s->tools.memory_bytes = o->sandbox.memory_bytes;
-    s->tools.disk_bytes = o->sandbox.disk_bytes;
-    s->tools.pids = o->sandbox.pids;
+    s->tools.words = (struct words){.memory_bytes = o->sandbox.memory_bytes,
+                                    .disk_bytes = o->sandbox.disk_bytes,
+                                    .cpus_milli = o->sandbox.cpus_milli,
+                                    .pids = o->sandbox.pids,
+                                    .timeout_ms = o->sandbox.timeout_ms,
+                                    .age_ms = o->age_ms,
+                                    .idle_ms = o->idle_ms,
+                                    .image = o->sandbox.image,
+                                    .sandboxes = o->sandboxes,
+                                    .network = policy_name(s->network.policy)};
     return 0;
 }
 
@@ -195,6 +203,7 @@ static void on_stopped(void *owner)
 {
     struct service *s = owner;
 
+    s->stopped = true;
     event_base_loopbreak(s->base);
 }
 
@@ -207,11 +216,15 @@ static void stop_boxes(struct service *s)
     boxes_stop(s->tools.boxes, on_stopped, s);
     event_base_loopexit(s->base, &limit);
     event_base_dispatch(s->base);
+    if (!s->stopped)
+        log_line(LOG_ERROR, "sandbox", "some did not end within %d s; the next start cleans up",
+                 STOP_MS / 1000);
 }
 
 static void service_done(struct service *s)
 {
-    if (s->tools.boxes)
+    tools_done(&s->tools);
+    if (s->tools.boxes && s->stopped)
         boxes_free(s->tools.boxes);
     if (s->tools.layers)
         layers_free(s->tools.layers);
@@ -243,7 +256,7 @@ static int serve(struct service *s, const struct options *o, struct err *e)
     int r;
 
     s->tools.mcp = mcp_server_new(s->base, &about, &s->tools);
-    tools_register(s->tools.mcp);
+    tools_register(&s->tools);
     mcp_server_on_session_end(s->tools.mcp, on_session_end);
     if (!s->files_dir)
         log_line(LOG_INFO, "files", "FILES_DIR is not set: /workspace/files goes with its sandbox");
@@ -266,6 +279,7 @@ static int read_options(struct options *o, int argc, char **argv, struct err *e)
         o->serve.stdio = true;
     if (o->serve.http.tokens_file && !o->serve.http.address)
         return err_set(e, ERR_INVALID, "--tokens is of --http: on stdio there is one client");
+    TRY(image_parse(o->sandbox.image, &(struct image){0}, e));
     return sandbox_options_check(&o->sandbox, e);
 }
 

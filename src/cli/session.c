@@ -37,6 +37,7 @@ struct session {
     struct later           later;
     struct event          *signals[SIGNALS];
     bool                   run_done, sandbox_done;
+    int                    std_flags[3]; /* of our standard descriptors, as they came */
     int                    stdout_sys; /* why nobody takes its output, or 0 */
     int                    signal_seen;
 };
@@ -211,6 +212,8 @@ static void open_streams(struct session *s, bool wants_stdin)
 {
     int in_fd = wants_stdin ? stream_reopen(0, O_RDONLY) : -1;
 
+    for (int fd = 0; fd < 3; fd++)
+        s->std_flags[fd] = fcntl(fd, F_GETFL);
     if (in_fd >= 0)
         s->in = stream_new(s->base, in_fd, -1, STDIN_BUFFER, 0, &stdin_ops, s);
     s->out[STREAM_OUT] =
@@ -228,11 +231,21 @@ static void watch_signals(struct session *s)
     }
 }
 
-static void session_done(struct session *s)
+/* A socket cannot be opened anew, so O_NONBLOCK was set on what others share with us, and what we
+ * print ourselves after the run would be lost where its reader is slow. */
+static void close_streams(struct session *s)
 {
     stream_free(s->in);
     stream_free(s->out[STREAM_OUT]);
     stream_free(s->out[STREAM_ERR]);
+    for (int fd = 0; fd < 3; fd++)
+        if (s->out[STREAM_OUT] && s->std_flags[fd] >= 0)
+            fcntl(fd, F_SETFL, s->std_flags[fd]);
+}
+
+static void session_done(struct session *s)
+{
+    close_streams(s);
     for (size_t i = 0; i < SIGNALS; i++)
         if (s->signals[i])
             event_free(s->signals[i]);

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
@@ -136,7 +135,7 @@ static void add_file(struct npm_inside *n, const char *what, const char *path)
 
     if (!path || !*path)
         return;
-    if (!real || access(real, R_OK) < 0) {
+    if (!real || !native_is_readable(real)) {
         fprintf(stderr, "jerboa: warning: %s %s cannot be read: its certificates are not trusted\n",
                 what, path);
         return;

@@ -406,12 +406,11 @@ void connections_go_on(struct egress *e)
     struct connection *c;
 
     for (size_t i = 0; i < EGRESS_BUCKETS; i++)
-        LIST_FOREACH (c, &e->connections[i], entry) {
-            if (c->carry)
-                carry_go_on(c->carry);
+        LIST_FOREACH (c, &e->connections[i], entry)
             if (c->dns)
                 dns_stream_go_on(c->dns);
-        }
+            else if (c->carry)
+                carry_go_on(c->carry);
 }
 
 bool connections_are_sending(const struct egress *e)

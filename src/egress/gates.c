@@ -1,11 +1,13 @@
 #include "egress/gates.h"
 
-static bool allows(const struct policy *p, const char *name, const struct ip *address,
-                   uint16_t port)
+const struct policy *gates_object_to_lookup(const struct gates *g, const char *name)
 {
-    if (address)
-        return policy_allows_address_at(p, address, port);
-    return port > 0 ? policy_allows_name_at(p, name, port) : policy_allows_name(p, name);
+    const struct policy *both[] = {g->operator_policy, g->policy};
+
+    for (size_t i = 0; i < 2; i++)
+        if (both[i] && !policy_allows_name(both[i], name))
+            return both[i];
+    return NULL;
 }
 
 const struct policy *gates_object(const struct gates *g, const char *name, const struct ip *address,
@@ -14,7 +16,8 @@ const struct policy *gates_object(const struct gates *g, const char *name, const
     const struct policy *both[] = {g->operator_policy, g->policy};
 
     for (size_t i = 0; i < 2; i++)
-        if (both[i] && !allows(both[i], name, address, port))
+        if (both[i] && !(address ? policy_allows_address_at(both[i], address, port)
+                                 : policy_allows_name_at(both[i], name, port)))
             return both[i];
     return NULL;
 }

@@ -11,8 +11,9 @@ struct gates {
     const struct policy *policy; /* the sandbox's; NULL: it has none of its own */
 };
 
-/* The policy that says no, or NULL. `address` NULL: it is the name that counts; `port` 0: whichever
- * port, for a lookup. */
+/* The policy that says no, or NULL: to a lookup, and to a connection by its name or, when that is
+ * not NULL, by its address. Nobody connects to port 0. */
+const struct policy *gates_object_to_lookup(const struct gates *g, const char *name);
 const struct policy *gates_object(const struct gates *g, const char *name, const struct ip *address,
                                   uint16_t port);
 

@@ -79,6 +79,8 @@ static void on_found(void *owner, const struct dns_addresses *found)
         fail(l);
     } else if (to.n == 0) {
         answer(l, found->code, NULL);
+    } else if (l->query.type == DNS_AAAA) {
+        answer(l, DNS_OK, NULL); /* made-up addresses are IPv4 */
     } else if (names_take(e->names, l->query.name, &made_up) < 0) {
         refused_note(&e->refused, l->query.name, 0, "too many names", "a new sandbox");
         answer(l, DNS_SERVER_FAILED, NULL);
@@ -134,7 +136,7 @@ static void refuse_many(struct lookup *l)
 static void decide(struct lookup *l)
 {
     struct egress       *e = l->e;
-    const struct policy *objects = gates_object(&e->gates, l->query.name, NULL, 0);
+    const struct policy *objects = gates_object_to_lookup(&e->gates, l->query.name);
 
     if (e->n_lookups > LOOKUPS_MAX || !rate_take(&e->lookup_rate, clock_ms())) {
         refuse_many(l);
@@ -143,10 +145,8 @@ static void decide(struct lookup *l)
     } else if (objects) {
         refused_note_policy(&e->refused, objects, l->query.name, 0);
         answer(l, DNS_NO_SUCH_NAME, NULL);
-    } else if (l->query.type == DNS_A) {
+    } else if (l->query.type == DNS_A || l->query.type == DNS_AAAA) {
         l->resolving = resolver_find(e->resolver, l->query.name, on_found, l);
-    } else if (l->query.type == DNS_AAAA) {
-        answer(l, DNS_OK, NULL); /* made-up addresses are IPv4 */
     } else if (l->query.type == DNS_ANY) {
         answer(l, DNS_REFUSED, NULL); /* it would tell addresses, private ones too */
     } else {

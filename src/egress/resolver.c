@@ -1,3 +1,7 @@
+/* Theory of operation. A question (resolving) is answered from the cache or the hosts file, or it
+ * waits for an asking: the two queries, A and AAAA, to the name servers, which all questions for
+ * one name share. Programs ask for both kinds of address at once, and each is such a question. An
+ * asking that nobody waits for any more is cancelled. */
 #include "egress/resolver.h"
 
 #include <fcntl.h>
@@ -33,17 +37,26 @@ struct resolver {
     const char        *hosts_path;
     SLIST_HEAD(bucket, entry) buckets[BUCKETS];
     size_t n;
+    LIST_HEAD(askings, asking) askings;
 };
 
-struct resolving {
+struct asking {
+    LIST_ENTRY(asking) entry;
     struct resolver       *r;
     char                   name[DNS_NAME_MAX + 1];
     struct dns_addresses   found;
     struct dns_addresses   six;     /* waits here: IPv4 goes first, whichever answer does */
     struct upstream_query *asks[2]; /* for A and AAAA; NULL: answered */
-    struct later           later;
-    resolver_found        *tell;
-    void                  *owner;
+    LIST_HEAD(waiting, resolving) waiting;
+};
+
+struct resolving {
+    LIST_ENTRY(resolving) entry; /* of those who wait, while there is an asking */
+    struct asking       *asking; /* NULL: found is there */
+    struct dns_addresses found;
+    struct later         later;
+    resolver_found      *tell;
+    void                *owner;
 };
 
 /* ---- the cache ---- */
@@ -131,29 +144,7 @@ static void look_into_hosts(const char *path, const char *name, struct dns_addre
         take_host_line(line, name, ret);
 }
 
-/* ---- questions ---- */
-
-void resolver_cancel(struct resolving *q)
-{
-    for (size_t i = 0; i < 2; i++)
-        if (q->asks[i])
-            upstream_cancel(q->asks[i]);
-    later_done(&q->later);
-    free(q);
-}
-
-static void step(void *owner)
-{
-    struct resolving    *q = owner;
-    resolver_found      *tell = q->tell;
-    void                *its_owner = q->owner;
-    struct dns_addresses found = q->found;
-
-    if (q->asks[0] || q->asks[1])
-        return;
-    resolver_cancel(q);
-    tell(its_owner, &found);
-}
+/* ---- asking ---- */
 
 static void add(struct dns_addresses *to, const struct dns_addresses *from)
 {
@@ -164,6 +155,35 @@ static void add(struct dns_addresses *to, const struct dns_addresses *from)
     }
 }
 
+static void asking_free(struct asking *a)
+{
+    for (size_t i = 0; i < 2; i++)
+        if (a->asks[i])
+            upstream_cancel(a->asks[i]);
+    LIST_REMOVE(a, entry);
+    free(a);
+}
+
+static void stop_waiting(struct resolving *q)
+{
+    LIST_REMOVE(q, entry);
+    q->asking = NULL;
+}
+
+static void finish(struct asking *a)
+{
+    struct resolving *q;
+
+    add(&a->found, &a->six);
+    keep(a->r, a->name, &a->found);
+    while ((q = LIST_FIRST(&a->waiting))) {
+        stop_waiting(q);
+        q->found = a->found;
+        later_ask(&q->later);
+    }
+    asking_free(a);
+}
+
 /* Of two codes the one that counts when there is no address: that nobody knows is more than that
  * there is none. */
 static enum dns_code graver(enum dns_code a, enum dns_code b)
@@ -171,22 +191,19 @@ static enum dns_code graver(enum dns_code a, enum dns_code b)
     return a == DNS_SERVER_FAILED || b == DNS_OK ? a : b;
 }
 
-static void take_answer(struct resolving *q, int which, const uint8_t *answer, size_t size)
+static void take_answer(struct asking *a, int which, const uint8_t *answer, size_t size)
 {
     struct dns_addresses got = {.code = DNS_SERVER_FAILED};
 
-    q->asks[which] = NULL;
+    a->asks[which] = NULL;
     if (answer && dns_read_addresses(answer, size, which ? DNS_AAAA : DNS_A, &got) < 0)
         got = (struct dns_addresses){.code = DNS_SERVER_FAILED};
     if (got.code != DNS_OK && got.code != DNS_NO_SUCH_NAME)
         got.code = DNS_SERVER_FAILED; /* in whatever words */
-    add(which ? &q->six : &q->found, &got);
-    q->found.code = graver(q->found.code, got.code);
-    if (q->asks[!which])
-        return;
-    add(&q->found, &q->six);
-    keep(q->r, q->name, &q->found);
-    later_ask(&q->later);
+    add(which ? &a->six : &a->found, &got);
+    a->found.code = graver(a->found.code, got.code);
+    if (!a->asks[!which])
+        finish(a);
 }
 
 static void on_four(void *owner, uint8_t *answer, size_t size)
@@ -199,14 +216,64 @@ static void on_six(void *owner, uint8_t *answer, size_t size)
     take_answer(owner, 1, answer, size);
 }
 
-static void ask(struct resolving *q)
+static struct asking *ask(struct resolver *r, const char *name)
 {
-    uint8_t query[DNS_MESSAGE_MAX];
-    size_t  size = dns_ask(0, q->name, DNS_A, query);
+    uint8_t        query[DNS_MESSAGE_MAX];
+    size_t         size = dns_ask(0, name, DNS_A, query);
+    struct asking *a = calloc(1, sizeof *a);
 
-    q->asks[0] = upstream_ask(q->r->upstream, query, size, on_four, q);
-    size = dns_ask(0, q->name, DNS_AAAA, query);
-    q->asks[1] = upstream_ask(q->r->upstream, query, size, on_six, q);
+    if (!a)
+        abort();
+    a->r = r;
+    str_copy(a->name, sizeof a->name, name);
+    LIST_INSERT_HEAD(&r->askings, a, entry);
+    a->asks[0] = upstream_ask(r->upstream, query, size, on_four, a);
+    size = dns_ask(0, name, DNS_AAAA, query);
+    a->asks[1] = upstream_ask(r->upstream, query, size, on_six, a);
+    return a;
+}
+
+static struct asking *find_asking(struct resolver *r, const char *name)
+{
+    struct asking *a;
+
+    LIST_FOREACH (a, &r->askings, entry)
+        if (strcmp(a->name, name) == 0)
+            break;
+    return a;
+}
+
+/* ---- questions ---- */
+
+void resolver_cancel(struct resolving *q)
+{
+    struct asking *a = q->asking;
+
+    if (a)
+        stop_waiting(q);
+    if (a && LIST_EMPTY(&a->waiting))
+        asking_free(a);
+    later_done(&q->later);
+    free(q);
+}
+
+static void step(void *owner)
+{
+    struct resolving    *q = owner;
+    resolver_found      *tell = q->tell;
+    void                *its_owner = q->owner;
+    struct dns_addresses found = q->found;
+
+    resolver_cancel(q);
+    tell(its_owner, &found);
+}
+
+static void wait_for(struct resolving *q, struct resolver *r, const char *name)
+{
+    struct asking *a = find_asking(r, name);
+
+    q->asking = a ? a : ask(r, name);
+    LIST_INSERT_HEAD(&q->asking->waiting, q, entry);
 }
 
 struct resolving *resolver_find(struct resolver *r, const char *name, resolver_found *found,
@@ -218,8 +285,7 @@ struct resolving *resolver_find(struct resolver *r, const char *name, resolver_f
 
     if (!q || strlen(name) > DNS_NAME_MAX)
         abort();
-    *q = (struct resolving){.r = r, .tell = found, .owner = owner};
-    str_copy(q->name, sizeof q->name, name);
+    *q = (struct resolving){.tell = found, .owner = owner};
     later_init(&q->later, r->base, step, q);
     if (is_fresh)
         q->found = known->found;
@@ -228,7 +294,7 @@ struct resolving *resolver_find(struct resolver *r, const char *name, resolver_f
     if (q->found.n > 0 || is_fresh)
         later_ask(&q->later);
     else
-        ask(q);
+        wait_for(q, r, name);
     return q;
 }
 

@@ -124,13 +124,15 @@ static void finish(struct upstream_query *q, uint8_t *answer, size_t size)
 {
     upstream_answered *answered = q->answered;
     void              *owner = q->owner;
-    autobuf struct buf in = q->in, spare = q->spare;
+    struct buf         in = q->in, spare = q->spare;
 
     if (answer)
         memcpy(answer, q->id, 2);
     q->in = q->spare = (struct buf){0};
     upstream_cancel(q);
     answered(owner, answer, size);
+    buf_done(&in);
+    buf_done(&spare);
 }
 
 static void go_on(struct upstream_query *q)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -187,6 +188,13 @@ static void add_system(json_t *entries)
     }
 }
 
+bool native_is_readable(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
+}
+
 static const char *system_bundle(void)
 {
     for (const char *const *b = bundles; *b; b++)
@@ -200,7 +208,7 @@ static const char *named_bundle(void)
 {
     const char *named = getenv("SSL_CERT_FILE");
 
-    return named && named[0] == '/' && access(named, R_OK) == 0 ? named : NULL;
+    return named && named[0] == '/' && native_is_readable(named) ? named : NULL;
 }
 
 const char *native_bundle(void)

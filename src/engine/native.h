@@ -73,6 +73,7 @@ struct native {
 int native_start(struct native *ret, struct child *jail, struct event_base *base,
                  void (*exited)(void *owner, int status), void *owner, struct err *e);
 
-const char *native_bundle(void); /* this machine's certificates, or NULL */
+bool        native_is_readable(const char *path); /* as a file of certificates */
+const char *native_bundle(void);                  /* this machine's certificates, or NULL */
 
 int native_print_steps(struct err *e); /* the jail's own table, on stdout */

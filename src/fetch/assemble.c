@@ -11,6 +11,7 @@
 #include "fetch/manifest.h"
 #include "npm/registry.h"
 #include "npm/unpack.h"
+#include "store/downloads.h"
 #include "store/entry.h"
 #include "store/image.h"
 #include "store/runtime.h"
@@ -150,7 +151,7 @@ static int assemble(struct registry *r, const char *range, entry_check *check,
     if (runtimes < 0)
         return -1;
     entry_sweep(runtimes);
-    download_sweep();
+    downloads_sweep();
     TRY(registry_resolve(r, node_package, &(struct release_want){.range = range}, &release, e));
     TRY(runtime_name(release.version, name, e));
     if (entry_look(runtimes, name, check, NULL, &damage) < 0)

@@ -18,16 +18,12 @@ static void add(struct offer_table *t, const void *row)
     t->rows[t->n++] = row;
 }
 
-void mcp_server_add_tool(struct mcp_server *s, const struct mcp_tool *row)
-{
-    assert(row->description && !row->fields != !row->input_schema);
-    add(&s->tools, row);
-}
-
 void mcp_server_add_tools(struct mcp_server *s, const struct mcp_tool *rows)
 {
-    for (; rows->name; rows++)
-        mcp_server_add_tool(s, rows);
+    for (; rows->name; rows++) {
+        assert(rows->description && !rows->fields != !rows->input_schema);
+        add(&s->tools, rows);
+    }
 }
 
 void mcp_server_add_resources(struct mcp_server *s, const struct mcp_resource *rows)

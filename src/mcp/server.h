@@ -69,7 +69,6 @@ struct mcp_server *mcp_server_new(struct event_base *base, const struct mcp_abou
                                   void *context); /* context: for handlers, mcp_call_context */
 void               mcp_server_free(struct mcp_server *s); /* cancels what runs */
 
-void mcp_server_add_tool(struct mcp_server *s, const struct mcp_tool *row);
 /* Tables; the last row has no name. */
 void mcp_server_add_tools(struct mcp_server *s, const struct mcp_tool *rows);
 void mcp_server_add_resources(struct mcp_server *s, const struct mcp_resource *rows);

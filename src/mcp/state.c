@@ -4,8 +4,6 @@
  * state works twice, however many others come between. */
 #include "mcp/state.h"
 
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +12,10 @@
 #include "base/base64.h"
 #include "base/fd.h"
 #include "base/random.h"
+#include "base/sha256.h"
 #include "base/str.h"
 
-enum { KEY_SIZE = 32, MAC_SIZE = 32, LIFE_S = 600, WINDOW = 1 << 20, STATE_MAX = 65536 };
+enum { KEY_SIZE = 32, MAC_SIZE = SHA256_SIZE, LIFE_S = 600, WINDOW = 1 << 20, STATE_MAX = 65536 };
 
 struct states {
     unsigned char key[KEY_SIZE];
@@ -54,17 +53,12 @@ void states_free(struct states *s)
 static void mac_of(const struct states *s, const char *subject, const unsigned char *payload,
                    size_t size, unsigned char ret[MAC_SIZE])
 {
-    size_t         subject_size = strlen(subject) + 1; /* the NUL separates the two */
-    unsigned char *both = malloc(subject_size + size);
-    unsigned       n = MAC_SIZE;
+    struct sha256_mac m;
 
-    if (!both)
-        abort();
-    memcpy(both, subject, subject_size);
-    memcpy(both + subject_size, payload, size);
-    if (!HMAC(EVP_sha256(), s->key, KEY_SIZE, both, subject_size + size, ret, &n))
-        abort();
-    free(both);
+    sha256_mac_begin(&m, s->key, KEY_SIZE);
+    sha256_mac_add(&m, subject, strlen(subject) + 1); /* the NUL separates the two */
+    sha256_mac_add(&m, payload, size);
+    sha256_mac_end(&m, ret);
 }
 
 char *states_seal(struct states *s, const char *subject, const json_t *content)
@@ -130,7 +124,7 @@ json_t *states_open(struct states *s, const char *subject, const char *text, str
     if (!payload || !mac || mac_size != MAC_SIZE)
         return refuse(e);
     mac_of(s, subject, payload, size, expected);
-    if (CRYPTO_memcmp(mac, expected, MAC_SIZE) != 0)
+    if (!sha256_is_equal(mac, expected))
         return refuse(e);
     return check_payload(s, payload, size, e);
 }

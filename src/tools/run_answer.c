@@ -3,7 +3,6 @@
  * failed run differs only by the sentence in front and isError. */
 #include "tools/run_answer.h"
 
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,30 +97,12 @@ void run_ending(const struct run_result *r, char ret[RUN_ENDING_MAX])
         snprintf(ret, RUN_ENDING_MAX, "exit code %d", r->facts.code);
 }
 
-static void size_text(int64_t bytes, char ret[32])
-{
-    if (bytes % (1 << 20) == 0)
-        snprintf(ret, 32, "%" PRId64 " MiB", bytes >> 20);
-    else if (bytes % (1 << 10) == 0)
-        snprintf(ret, 32, "%" PRId64 " KiB", bytes >> 10);
-    else
-        snprintf(ret, 32, "%" PRId64 " bytes", bytes);
-}
-
-static void time_text(int64_t ms, char ret[32])
-{
-    if (ms % 1000 == 0)
-        snprintf(ret, 32, "%" PRId64 " s", ms / 1000);
-    else
-        snprintf(ret, 32, "%" PRId64 " ms", ms);
-}
-
 /* The sentence in front of a script that failed; nothing for one that did not. */
 static void add_verdict(const struct answer *a)
 {
     const struct run_result *r = &a->r->run;
     const struct tools      *t = tools_of(a->call);
-    char                     how[RUN_ENDING_MAX], much[32];
+    char                     how[RUN_ENDING_MAX], much[WORDS_SIZE_MAX];
 
     run_ending(r, how);
     switch (r->verdict) {
@@ -129,32 +110,32 @@ static void add_verdict(const struct answer *a)
         break;
     case VERDICT_SANDBOX_LOST:
     case VERDICT_CANCELLED:
-        errors_text(a->call, ERROR_RUN_LOST, r->err.msg);
+        errors_text(a->call, RUN_LOST, r->err.msg);
         break;
     case VERDICT_TIMEOUT:
-        time_text(a->spec->timeout_ms, much);
-        errors_text(a->call, ERROR_RUN_TIMEOUT, much);
+        words_time(a->spec->timeout_ms, much);
+        errors_text(a->call, RUN_TIMEOUT, much);
         break;
     case VERDICT_OUTPUT:
-        size_text(KEEP_KEPT, much);
-        errors_text(a->call, ERROR_RUN_OUTPUT, much);
+        words_size(KEEP_KEPT, much);
+        errors_text(a->call, RUN_OUTPUT, much);
         break;
     case VERDICT_OOM:
-        size_text(t->memory_bytes, much);
-        errors_text(a->call, ERROR_RUN_OOM, much, how);
+        words_size(t->words.memory_bytes, much);
+        errors_text(a->call, RUN_OOM, much, how);
         break;
     case VERDICT_PIDS:
-        errors_text(a->call, ERROR_RUN_PIDS, (long long)t->pids, how);
+        errors_text(a->call, RUN_PIDS, (long long)t->words.pids, how);
         break;
     case VERDICT_DISK:
-        size_text(r->facts.quota_exceeded ? t->files_quota_bytes : t->disk_bytes, much);
+        words_size(r->facts.quota_exceeded ? t->files_quota_bytes : t->words.disk_bytes, much);
         if (r->facts.quota_exceeded)
-            errors_text(a->call, ERROR_RUN_QUOTA, much);
+            errors_text(a->call, RUN_QUOTA, much);
         else
-            errors_text(a->call, ERROR_RUN_DISK, much, how);
+            errors_text(a->call, RUN_DISK, much, how);
         break;
     case VERDICT_ERROR:
-        errors_text(a->call, ERROR_RUN_ERROR, how);
+        errors_text(a->call, RUN_ERROR, how);
         break;
     }
 }
@@ -162,14 +143,14 @@ static void add_verdict(const struct answer *a)
 static void add_server_verdict(const struct answer *a)
 {
     const struct server_result *s = &a->r->server;
-    char                        how[RUN_ENDING_MAX], much[32];
+    char                        how[RUN_ENDING_MAX], much[WORDS_SIZE_MAX];
 
     if (s->died) {
         run_ending(&s->run, how);
-        errors_text(a->call, ERROR_SERVER_DIED, how, a->spec->port);
+        errors_text(a->call, SERVER_DIED, how, a->spec->port);
     } else if (!s->answered) {
-        time_text(a->spec->answer_ms, much);
-        errors_text(a->call, ERROR_SERVER_SILENT, a->spec->port, much, s->log);
+        words_time(a->spec->answer_ms, much);
+        errors_text(a->call, SERVER_SILENT, a->spec->port, much, s->log);
     }
 }
 
@@ -382,52 +363,41 @@ static json_t *structured(const struct answer *a)
 #define MAYBE_INTEGER "{\"type\":[\"integer\",\"null\"]}"
 #define MAYBE_STRING "{\"type\":[\"string\",\"null\"]}"
 #define OBJECT(properties, required)                                                               \
-    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" required                 \
-    "]}"
+    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" required "]}"
 #define MAYBE_OBJECT(properties, required)                                                         \
-    "{\"type\":[\"object\",\"null\"],\"properties\":{" properties "},\"required\":[" required      \
-    "]}"
+    "{\"type\":[\"object\",\"null\"],\"properties\":{" properties "},\"required\":[" required "]}"
 #define ARRAY(items) "{\"type\":\"array\",\"items\":" items "}"
 #define P(name, schema) "\"" name "\":" schema
 #define R(name) "\"" name "\""
 
-const char run_answer_schema[] =
-    OBJECT(
-        P("verdict", "{\"enum\":[\"ok\",\"sandbox_lost\",\"cancelled\",\"timeout\",\"output\","
-                     "\"oom\","
-                     "\"pids\",\"disk\",\"error\"]}") "," P("exitCode",
-                                                            MAYBE_INTEGER) "," P("signal",
-                                                                                 MAYBE_INTEGER) "," P("stdout", STRINGS) "," P("stderr", STRINGS) "," P("truncated",
-                                                                                                                                                        MAYBE_OBJECT(P("stdoutBytes", INTEGER) "," P("stderrBytes", INTEGER) "," P("uri", STRINGS), R(
-                                                                                                                                                                                                                                                        "stdoutBytes") "," R("stderrBytes") "," R("uri"))) "," P("files",
-                                                                                                                                                                                                                                                                                                                 ARRAY(OBJECT(P(
-                                                                                                                                                                                                                                                                                                                                  "path",
-                                                                                                                                                                                                                                                                                                                                  STRINGS) "," P("change",
-                                                                                                                                                                                                                                                                                                                                                 "{\"enum\":[\"created\",\"updated\",\"deleted\"]}") "," P("size",
-                                                                                                                                                                                                                                                                                                                                                                                                           MAYBE_INTEGER) "," P("mimeType",
-                                                                                                                                                                                                                                                                                                                                                                                                                                MAYBE_STRING) "," P("uri",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                    MAYBE_STRING),
-                                                                                                                                                                                                                                                                                                                              R("path") "," R("change") "," R("size") "," R(
-                                                                                                                                                                                                                                                                                                                                  "mimeType") "," R("uri")))) "," P("timings", OBJECT(P("installMs",
-                                                                                                                                                                                                                                                                                                                                                                                        INTEGER) "," P("runMs",
-                                                                                                                                                                                                                                                                                                                                                                                                       INTEGER),
-                                                                                                                                                                                                                                                                                                                                                                                      R("installMs") "," R(
-                                                                                                                                                                                                                                                                                                                                                                                          "runMs"))) "," P("usage",
-                                                                                                                                                                                                                                                                                                                                                                                                           OBJECT(
-                                                                                                                                                                                                                                                                                                                                                                                                               P("wallMs",
-                                                                                                                                                                                                                                                                                                                                                                                                                 INTEGER) "," P("cpuMs",
-                                                                                                                                                                                                                                                                                                                                                                                                                                INTEGER) "," P("peakMemoryBytes",
-                                                                                                                                                                                                                                                                                                                                                                                                                                               INTEGER),
-                                                                                                                                                                                                                                                                                                                                                                                                               R("wallMs") "," R("cpuMs") "," R("peakMemoryBytes"))) "," P("refused",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                           ARRAY(
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                               OBJECT(P("host", STRINGS) "," P("port", MAYBE_INTEGER) "," P("rule", STRINGS) "," P("allow", STRINGS), R(
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "host") "," R("port") "," R("rule") "," R("allow")))) "," P("server", MAYBE_OBJECT(P("url", STRINGS) "," P("log", STRINGS),
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                             R(
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                 "url") "," R("log"))) "," P("walls", OBJECT(P("missing", ARRAY(STRINGS)), R("missing"))),
-        R("verdict") "," R("exitCode") "," R("signal") "," R("stdout") "," R("stderr") "," R("trunc"
-                                                                                             "ated") "," R(
-            "files") "," R("timings") "," R("usage") "," R("refused") "," R("server") "," R("wall"
-                                                                                            "s"));
+const char run_answer_schema[] = OBJECT(
+    P("verdict", STRINGS) "," P("exitCode", MAYBE_INTEGER) "," P("signal", MAYBE_INTEGER) "," P(
+        "stdout", STRINGS) "," P("stderr",
+                                 STRINGS) "," P("truncated",
+                                                MAYBE_OBJECT(P("stdoutBytes", INTEGER) "," P(
+                                                                 "stderrBytes",
+                                                                 INTEGER) "," P("uri", STRINGS),
+                                                             R("stdoutBytes") "," R("stderrBytes") "," R("uri"))) "," P("files",
+                                                                                                                        ARRAY(
+                                                                                                                            OBJECT(P("path", STRINGS) "," P("change", STRINGS) "," P("size", MAYBE_INTEGER) "," P("mimeType", MAYBE_STRING) "," P("uri", MAYBE_STRING), R("path") "," R("change") "," R("size") "," R("mimeType") "," R("uri")))) "," P("timings",
+                                                                                                                                                                                                                                                                                                                                                        OBJECT(P("installMs",
+                                                                                                                                                                                                                                                                                                                                                                 INTEGER) "," P("runMs",
+                                                                                                                                                                                                                                                                                                                                                                                INTEGER),
+                                                                                                                                                                                                                                                                                                                                                               R("installMs") "," R(
+                                                                                                                                                                                                                                                                                                                                                                   "runMs"))) "," P("usage", OBJECT(P("wallMs", INTEGER) "," P("cpuMs",
+                                                                                                                                                                                                                                                                                                                                                                                                                               INTEGER) "," P("peakMemoryBytes",
+                                                                                                                                                                                                                                                                                                                                                                                                                                              INTEGER),
+                                                                                                                                                                                                                                                                                                                                                                                                    R("wallMs") "," R("cpuMs") "," R("peakMemoryBytes"))) "," P("refused",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                ARRAY(OBJECT(
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                    P("host", STRINGS) "," P("port", MAYBE_INTEGER) "," P("rule", STRINGS) "," P("allow", STRINGS), R("host") "," R("port") "," R("rule") "," R(
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "allow")))) "," P("server",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          MAYBE_OBJECT(
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              P("url", STRINGS) "," P("log", STRINGS), R(
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                           "url") "," R("log"))) "," P("walls", OBJECT(P("missing", ARRAY(STRINGS)), R("missing"))),
+    R("verdict") "," R("exitCode") "," R("signal") "," R("stdout") "," R("stderr") "," R(
+        "trunc"
+        "ated") "," R("files") "," R("timings") "," R("usage") "," R("refused") "," R("server") "," R("wall"
+                                                                                                      "s"));
 
 /* ---- all of it ---- */
 
@@ -451,13 +421,18 @@ static void answer_done(struct answer *a)
     run_text_done(&a->err);
 }
 
-static enum error_id why_not_run(const struct job_result *r)
+static void tell_why_not_run(struct mcp_call *c, const struct job_result *r)
 {
     if (r->install_failed)
-        return ERROR_INSTALL;
-    if (r->server.unpublished)
-        return ERROR_PORT;
-    return r->never_started ? ERROR_CANNOT_START : ERROR_STOPPED;
+        errors_fail(c, INSTALL, r->err.msg);
+    else if (r->server.unpublished)
+        errors_fail(c, PORT, r->err.msg);
+    else if (r->no_runtime)
+        errors_fail(c, NO_RUNTIME, r->err.msg);
+    else if (r->never_started)
+        errors_fail(c, CANNOT_START, r->err.msg);
+    else
+        errors_fail(c, STOPPED, r->err.msg);
 }
 
 void run_answer(struct mcp_call *c, const struct job_spec *spec, const struct job_result *r)
@@ -465,7 +440,7 @@ void run_answer(struct mcp_call *c, const struct job_spec *spec, const struct jo
     struct answer a = {.call = c, .spec = spec, .r = r};
 
     if (r->err.kind) {
-        errors_fail(c, why_not_run(r), r->err.msg);
+        tell_why_not_run(c, r);
         return;
     }
     answer_init(&a);

@@ -11,10 +11,13 @@ struct arguments {
 #define AT(member) offsetof(struct arguments, member)
 static const struct field fields[] = {
     {"image", FIELD_STRING, AT(image), false, 1, 200,
-     "Node.js version as an image name: node:lts-slim (default), node:22."},
-    {"code", FIELD_BYTES, AT(run.code), true, 0, CODE_MAX, RUNNING_CODE},
+     "Node.js version as an image name: {image} (default), node:22."},
+    {"code", FIELD_BYTES, AT(run.code), true, 0, CODE_MAX,
+     "An ES module, as for run_js. Example: console.log(process.version)"},
     {"dependencies", FIELD_LIST, AT(run.dependencies), false, 0, DEPENDENCIES_MAX,
-     RUNNING_DEPENDENCIES, RUNNING_DEPENDENCIES_SCHEMA},
+     "npm packages it imports, as for run_js: [{\"name\":\"lodash\",\"version\":\"^4.17\"}]. "
+     "Default: none.",
+     RUNNING_DEPENDENCIES_SCHEMA},
     {"timeoutMs", FIELD_INT, AT(run.timeout_ms), false, 1, RUN_MS_MAX, RUNNING_TIMEOUT},
     {0},
 };
@@ -37,15 +40,14 @@ const struct mcp_tool tool_run_js_ephemeral = {
     .name = "run_js_ephemeral",
     .title = "Run JavaScript once",
     .description =
-        "Run one script in a fresh sandbox that is removed when it ends: no id, nothing to clean "
-        "up. The first choice for calculations, data conversion, charts and experiments; use "
-        "sandbox_initialize and run_js when steps build on each other or a server must stay. npm "
-        "dependencies are installed first (cached across calls). Only ./files/, the user's folder, "
-        "outlives it: changed files are listed, images (PNG, JPEG, GIF, WebP up to 5 MiB) and "
-        "small "
-        "texts come with the result. Limits by default: 30 s, 512 MiB memory, 1 CPU, public "
-        "internet only. Returns stdout, stderr, changed files and timings; a run that fails has "
-        "isError with its verdict in front.",
+        "Run one script in a fresh sandbox that is removed when it ends: no id, nothing to "
+        "clean up. The first choice for calculations, conversions, charts, experiments; use "
+        "sandbox_initialize and run_js when steps build on each other or a server must stay. "
+        "npm dependencies are installed first (cached). Only ./files/, the user's folder, "
+        "outlives it; changed files, images and short texts come back as with run_js. "
+        "Limits: {timeout}, {memory} memory, {cpus} CPU, network: {network}. Returns stdout, "
+        "stderr, changed files, timings; a failed run has isError and starts with its "
+        "verdict.",
     .fields = fields,
     .output_schema = run_answer_schema,
     .hints = {.destructive = true, .open_world = true},

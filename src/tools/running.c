@@ -48,7 +48,16 @@ bool running_check(struct mcp_call *c, const struct running_arguments *a)
 
     if (read_dependencies(a->dependencies, deps, &n, &e) == 0)
         return true;
-    errors_fail(c, ERROR_BAD_DEPENDENCY, e.msg);
+    errors_fail(c, BAD_DEPENDENCY, e.msg);
+    return false;
+}
+
+bool running_check_network(struct mcp_call *c, const struct box *b,
+                           const struct running_arguments *a)
+{
+    if (!a->network || (tools_find_policy(c, a->network) && box_has_egress(b)))
+        return true;
+    errors_fail(c, NETWORK, a->network);
     return false;
 }
 
@@ -73,10 +82,10 @@ static void on_done(void *owner, const struct job_result *result)
     r->job = NULL;
     if (r->stops_box && result->box)
         box_stop(result->box);
-    if (r->call)
-        run_answer(r->call, &r->spec, result); /* frees us with the call */
-    else
+    if (!r->call)
         release(r);
+    else
+        run_answer(r->call, &r->spec, result); /* frees us with the call */
 }
 
 static const struct job_ops ops = {on_progress, on_done};
@@ -105,7 +114,7 @@ void running_start(struct mcp_call *c, struct box *b, const struct running_argum
         abort();
     if (shares_get(t->shares, mcp_call_principal(c), &share, &e) < 0) {
         free(r);
-        errors_fail(c, ERROR_FILES, e.msg);
+        errors_fail(c, FILES, e.msg);
         return;
     }
     r->call = c;
@@ -116,9 +125,10 @@ void running_start(struct mcp_call *c, struct box *b, const struct running_argum
                                 .layers = t->layers,
                                 .files = share.files,
                                 .files_quota_bytes = t->files_quota_bytes,
+                                .policy = a->network ? tools_find_policy(c, a->network) : NULL,
                                 .code = a->code,
                                 .deps = r->deps,
-                                .timeout_ms = a->timeout_ms ? a->timeout_ms : t->timeout_ms,
+                                .timeout_ms = a->timeout_ms ? a->timeout_ms : t->words.timeout_ms,
                                 .port = (uint16_t)a->listen_on_port,
                                 .answer_ms = a->timeout_ms ? a->timeout_ms : ANSWER_MS};
     read_dependencies(a->dependencies, r->deps, &r->spec.n_deps, &e); /* was checked */

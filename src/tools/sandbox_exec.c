@@ -83,7 +83,7 @@ static void add_failure(struct mcp_call *c, const struct commands_result *r, con
     char                     how[RUN_ENDING_MAX];
 
     run_ending(last, how);
-    errors_quote(c, json_string_value(json_object_get(row, "stderr")), ERROR_COMMAND, r->n, how);
+    errors_quote(c, json_string_value(json_object_get(row, "stderr")), COMMAND, r->n, how);
 }
 
 static void on_done(void *owner, const struct commands_result *r)
@@ -100,7 +100,7 @@ static void on_done(void *owner, const struct commands_result *r)
     }
     if (r->n == 0) {
         json_decref(rows);
-        errors_fail(c, ERROR_STOPPED, r->err.msg);
+        errors_fail(c, STOPPED, r->err.msg);
         return;
     }
     for (size_t i = 0; i < r->n; i++)
@@ -145,7 +145,7 @@ static int read_commands(struct mcp_call *c, const json_t *list, const char **re
     json_array_foreach ((json_t *)list, i, command) {
         ret[i] = json_string_value(command);
         if (!ret[i] || !*ret[i] || strlen(ret[i]) != json_string_length(command)) {
-            errors_fail(c, ERROR_EMPTY_COMMAND, i + 1);
+            errors_fail(c, BAD_COMMAND, i + 1);
             return -1;
         }
     }
@@ -180,13 +180,13 @@ const struct mcp_tool tool_sandbox_exec = {
     .name = "sandbox_exec",
     .title = "Run shell commands in a sandbox",
     .description =
-        "Run shell commands in a sandbox made by sandbox_initialize: look at files, use npm or "
-        "git, read the log of a server. For JavaScript use run_js, which installs dependencies and "
-        "reports changed files. Commands run in order and wait for other calls on the same "
-        "sandbox; what they change in /workspace persists. The first that fails stops the rest: "
-        "isError, the outputs so far, its exit code and stderr. At the time limit everything they "
-        "started is killed. Returns the stdout of each, joined by newlines; output beyond 48 KiB "
-        "is cut in the middle, the whole is a resource.",
+        "Run shell commands in a sandbox made by sandbox_initialize: look at files, use npm "
+        "or git, read a server's log. For JavaScript use run_js, which installs dependencies "
+        "and reports changed files. Commands run in order, after other calls on the same "
+        "sandbox; changes in /workspace persist. The first that fails stops the rest: "
+        "isError, the outputs so far, its exit code and stderr. At the time limit all they "
+        "started is killed. Returns the stdout of each, joined by newlines; beyond 48 KiB "
+        "cut in the middle, the whole is a resource.",
     .fields = fields,
     .output_schema =
         "{\"type\":\"object\",\"properties\":{\"commands\":{\"type\":\"array\",\"items\":{"

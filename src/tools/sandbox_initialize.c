@@ -13,7 +13,7 @@ struct arguments {
 
 static const struct field fields[] = {
     {"image", FIELD_STRING, offsetof(struct arguments, image), false, 1, 200,
-     "Node.js version as an image name: node:lts-slim (default), node:22, node:24.1."},
+     "Node.js version as an image name: {image} (default), node:22, node:24.1."},
     {"port", FIELD_INT, offsetof(struct arguments, port), false, 1, 65535,
      "Port inside the sandbox to publish on 127.0.0.1 of the server's machine, under the same "
      "number; run_js with listenOnPort publishes by itself. Default: none."},
@@ -52,6 +52,11 @@ static void answer(struct starting *s, uint16_t host_port)
                                          s->port, host_port, s->port);
         mcp_call_text(c, news);
     }
+    if (!box_files_dir(s->box) && !tools_of(c)->told_private) {
+        mcp_call_text(
+            c, "FILES_DIR is not set on this server: /workspace/files goes with the sandbox.");
+        tools_of(c)->told_private = true;
+    }
     mcp_call_structured(c, json_pack("{s:s, s:o, s:b}", "container_id", box_id(s->box), "url", url,
                                      "filesPersist", box_files_dir(s->box) != NULL));
     mcp_call_done(c);
@@ -65,7 +70,7 @@ static void on_ready(void *owner)
 
     if (s->port && box_publish(s->box, s->port, &host_port, &e) < 0) {
         box_stop(s->box);
-        errors_fail(s->call, ERROR_PORT, e.msg);
+        errors_fail(s->call, PORT, e.msg);
         return;
     }
     answer(s, host_port);
@@ -75,7 +80,10 @@ static void on_lost(void *owner, const struct err *e)
 {
     struct starting *s = owner;
 
-    errors_fail(s->call, ERROR_CANNOT_START, e->msg);
+    if (box_has_runtime(s->box))
+        errors_fail(s->call, CANNOT_START, e->msg);
+    else
+        errors_fail(s->call, NO_RUNTIME, e->msg);
 }
 
 static const struct turn_ops turn_ops = {on_ready, on_lost};
@@ -112,14 +120,13 @@ const struct mcp_tool tool_sandbox_initialize = {
     .title = "Start a sandbox",
     .description =
         "Start an isolated Node.js sandbox and return its id for run_js, sandbox_exec and "
-        "sandbox_stop. Use it for several steps that share /workspace or for a server; for one "
-        "script use run_js_ephemeral. The sandbox has its own files, processes and network: "
-        "/workspace persists between calls and is gone with the sandbox; /workspace/files is the "
-        "user's folder and outlives it (private to the sandbox when filesPersist is false). "
-        "Limits by default: 512 MiB memory, 1 CPU, 512 processes, public internet only (no "
-        "private or loopback addresses of the host). It ends with sandbox_stop, with the client's "
-        "session, or after 1 hour; at most 64 exist at once, more is an error. Returns one line: "
-        "the id.",
+        "sandbox_stop. Use it for several steps that share files, or for a server; for one "
+        "script run_js_ephemeral is simpler. /workspace persists between calls and is gone "
+        "with the sandbox; /workspace/files is the user's folder and outlives it (unless "
+        "filesPersist is false). Limits: {memory} memory, {cpus} CPU, {pids} processes, "
+        "{disk} disk, network: {network}. It ends by "
+        "sandbox_stop, with your session{ends}; at most {sandboxes} exist, more is an error. "
+        "Returns one line: the id.",
     .fields = fields,
     .output_schema =
         "{\"type\":\"object\",\"properties\":{\"container_id\":{\"type\":\"string\"},"

@@ -30,12 +30,11 @@ const struct mcp_tool tool_sandbox_stop = {
     .name = "sandbox_stop",
     .title = "Stop a sandbox",
     .description =
-        "Stop and remove a sandbox made by sandbox_initialize, with all its processes, background "
-        "servers and /workspace; files in /workspace/files of a shared FILES_DIR stay. Call it "
-        "when you are done: it frees memory at once, otherwise the sandbox lives until its age "
-        "limit (1 hour by default). Runs still in progress end. An unknown or expired id is an "
-        "error and changes nothing. Returns a line that names the id. Not needed after "
-        "run_js_ephemeral.",
+        "Stop and remove a sandbox made by sandbox_initialize, with its processes, "
+        "background servers and /workspace; the user's /workspace/files stays. Call it when "
+        "you are done: it frees memory and its place at once. Runs in progress end. An unknown or "
+        "expired id is an error and changes nothing. Returns a "
+        "line that names the id. Not needed after run_js_ephemeral.",
     .fields = fields,
     .output_schema = "{\"type\":\"object\",\"properties\":{\"container_id\":{\"type\":\"string\"}},"
                      "\"required\":[\"container_id\"]}",

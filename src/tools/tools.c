@@ -1,5 +1,6 @@
 #include "tools/tools.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/errors.h"
@@ -27,15 +28,15 @@ struct box *tools_find_box(struct mcp_call *c, const char *id)
     struct box *b = boxes_find(tools_of(c)->boxes, id, mcp_call_owner(c));
 
     if (!b)
-        errors_fail(c, ERROR_UNKNOWN_SANDBOX, id);
+        errors_fail(c, UNKNOWN_SANDBOX, id);
     return b;
 }
 
-static const struct policy *find_policy(const struct tools *t, const char *name)
+const struct policy *tools_find_policy(const struct mcp_call *c, const char *name)
 {
     for (size_t i = 0; tools_policy_names[i]; i++)
         if (strcmp(tools_policy_names[i], name) == 0)
-            return t->policies[i];
+            return tools_of(c)->policies[i];
     return NULL;
 }
 
@@ -48,31 +49,78 @@ struct box *tools_make_box(struct mcp_call *c, const char *image, const char *ne
     struct err      e = {0};
     struct box     *b;
 
-    if (network && !(spec.policy = find_policy(t, network))) {
-        errors_fail(c, ERROR_NETWORK, network);
+    if (network && !(spec.policy = tools_find_policy(c, network))) {
+        errors_fail(c, NETWORK, network);
         return NULL;
     }
     if (shares_get(t->shares, mcp_call_principal(c), &share, &e) < 0) {
-        errors_fail(c, ERROR_FILES, e.msg);
+        errors_fail(c, FILES, e.msg);
         return NULL;
     }
     spec.files_dir = share.dir;
     b = boxes_make(t->boxes, &spec, &e);
-    if (!b)
-        errors_fail(c,
-                    e.kind == ERR_INVALID ? ERROR_BAD_IMAGE
-                    : e.kind == ERR_LIMIT ? ERROR_TOO_MANY
-                                          : ERROR_CANNOT_START,
-                    e.msg);
+    if (!b && e.kind == ERR_INVALID)
+        errors_fail(c, BAD_IMAGE, image);
+    else if (!b)
+        errors_fail(c, TOO_MANY, (long long)t->words.sandboxes);
     return b;
 }
 
-void tools_register(struct mcp_server *s)
+/* ---- registering ---- */
+
+static const struct mcp_tool *const table[] = {
+#define TOOLS_ROW(name) &tool_##name,
+    TOOLS(TOOLS_ROW)
+#undef TOOLS_ROW
+};
+enum { TABLE = sizeof table / sizeof table[0] };
+
+static size_t count_fields(const struct field *fields)
 {
-#define TOOLS_ADD(name) mcp_server_add_tool(s, &tool_##name);
-    TOOLS(TOOLS_ADD)
-#undef TOOLS_ADD
-    mcp_server_add_resources(s, tools_resources);
-    mcp_server_set_resource_lister(s, tools_list_resources);
-    mcp_server_add_prompts(s, tools_prompts);
+    size_t n = 0;
+
+    while (fields[n].name)
+        n++;
+    return n;
+}
+
+static struct mcp_tool fill(const struct words *w, const struct mcp_tool *from)
+{
+    struct mcp_tool tool = *from;
+    size_t          n = count_fields(from->fields);
+    struct field   *fields = calloc(n + 1, sizeof *fields);
+
+    if (!fields)
+        abort();
+    for (size_t i = 0; i < n; i++) {
+        fields[i] = from->fields[i];
+        fields[i].description = words_fill(w, from->fields[i].description);
+    }
+    tool.fields = fields;
+    tool.description = words_fill(w, from->description);
+    return tool;
+}
+
+void tools_register(struct tools *t)
+{
+    t->rows = calloc(TABLE + 1, sizeof *t->rows);
+    if (!t->rows)
+        abort();
+    for (size_t i = 0; i < TABLE; i++)
+        t->rows[i] = fill(&t->words, table[i]);
+    mcp_server_add_tools(t->mcp, t->rows);
+    mcp_server_add_resources(t->mcp, tools_resources);
+    mcp_server_set_resource_lister(t->mcp, tools_list_resources);
+    mcp_server_add_prompts(t->mcp, tools_prompts);
+}
+
+void tools_done(struct tools *t)
+{
+    for (struct mcp_tool *row = t->rows; row && row->name; row++) {
+        for (const struct field *f = row->fields; f->name; f++)
+            free((char *)f->description);
+        free((struct field *)row->fields);
+        free((char *)row->description);
+    }
+    free(t->rows);
 }

@@ -13,6 +13,7 @@
 #include "mcp/server.h"
 #include "tools/outputs.h"
 #include "tools/shares.h"
+#include "tools/words.h"
 
 enum { TOOLS_POLICIES = 3 };
 
@@ -20,17 +21,19 @@ struct tools {
     struct mcp_server *mcp;
     struct boxes      *boxes;
     struct layers     *layers;
-    struct shares     *shares;                         /* FILES_DIR, for each who has one */
-    struct outputs    *outputs;                        /* of runs, whole */
-    struct policy     *policies[TOOLS_POLICIES];       /* that a sandbox may be given */
-    int64_t            timeout_ms;                     /* of a run, unless it says otherwise */
-    int64_t            files_quota_bytes;              /* how much a run may add; 0: no limit */
-    int64_t            memory_bytes, disk_bytes, pids; /* for texts */
+    struct shares     *shares;                   /* FILES_DIR, for each who has one */
+    struct outputs    *outputs;                  /* of runs, whole */
+    struct policy     *policies[TOOLS_POLICIES]; /* that a sandbox may be given */
+    bool               told_private;             /* that files/ goes with its sandbox: once */
+    int64_t            files_quota_bytes;        /* how much a run may add; 0: no limit */
+    struct words       words;                    /* for texts */
+    struct mcp_tool   *rows;                     /* as they are registered: their texts filled in */
 };
 
 extern const char tools_instructions[];
 
-void tools_register(struct mcp_server *s); /* tools, resources, prompts */
+void tools_register(struct tools *t); /* tools, resources, prompts; t->words must be there */
+void tools_done(struct tools *t);     /* after the server was freed */
 
 /* ---- each in its own file ---- */
 
@@ -52,6 +55,9 @@ struct tools *tools_of(const struct mcp_call *c);
 
 /* The caller's sandbox of that id; NULL: the call was failed. */
 struct box *tools_find_box(struct mcp_call *c, const char *id);
+
+/* One that a sandbox may be given; NULL: there is none of that name. */
+const struct policy *tools_find_policy(const struct mcp_call *c, const char *name);
 
 /* A new one for the caller; NULL: the call was failed. `network` may be NULL. */
 struct box *tools_make_box(struct mcp_call *c, const char *image, const char *network,

@@ -1,20 +1,19 @@
 #include "transport/token.h"
 
 #include <fcntl.h>
-#include <openssl/crypto.h>
-#include <openssl/sha.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/sha256.h"
 #include "base/str.h"
 
 enum { TOKENS_MAX = 10000, TOKENS_FILE_MAX = 4 << 20, TOKEN_MIN = 16 };
 
 struct token {
-    unsigned char     digest[SHA256_DIGEST_LENGTH];
+    unsigned char     digest[SHA256_SIZE];
     const char       *name; /* in the text, while that is parsed */
     unsigned          line;
     struct principal *principal;
@@ -28,19 +27,23 @@ struct tokens {
 
 static const char blanks[] = " \t\r";
 
-static void digest_of(const char *token, unsigned char ret[SHA256_DIGEST_LENGTH])
+static void digest_of(const char *token, unsigned char ret[SHA256_SIZE])
 {
-    SHA256((const unsigned char *)token, strlen(token), ret);
+    struct sha256 h;
+
+    sha256_init(&h);
+    sha256_add(&h, token, strlen(token));
+    sha256_end(&h, ret);
 }
 
 struct principal *tokens_find(const struct tokens *t, const char *token)
 {
-    unsigned char     digest[SHA256_DIGEST_LENGTH];
+    unsigned char     digest[SHA256_SIZE];
     struct principal *found = NULL;
 
     digest_of(token, digest);
     for (size_t i = 0; i < t->n; i++) /* to the end: the time must not tell where it matched */
-        if (CRYPTO_memcmp(digest, t->rows[i].digest, sizeof digest) == 0)
+        if (sha256_is_equal(digest, t->rows[i].digest))
             found = t->rows[i].principal;
     return found;
 }
@@ -122,7 +125,7 @@ static int check_unique(struct tokens *t, struct err *e)
 {
     qsort(t->rows, t->n, sizeof *t->rows, by_digest);
     for (size_t i = 1; i < t->n; i++)
-        if (memcmp(t->rows[i - 1].digest, t->rows[i].digest, SHA256_DIGEST_LENGTH) == 0)
+        if (memcmp(t->rows[i - 1].digest, t->rows[i].digest, SHA256_SIZE) == 0)
             return err_set(e, ERR_INVALID, "line %u: the token of %.64s is there already",
                            t->rows[i].line, t->rows[i].principal->name);
     return 0;
@@ -150,7 +153,7 @@ struct tokens *tokens_parse(char *text, struct err *e)
         r = parse_line(t, row, ++line, e);
     if (r == 0)
         r = finish(t, e);
-    OPENSSL_cleanse(text, size);
+    explicit_bzero(text, size);
     if (r == 0)
         return t;
     tokens_free(t);
@@ -175,7 +178,8 @@ static char *read_private(const char *path, struct err *e)
         return text;
     else if (text) /* the lines behind it would be lost in silence */
         err_set(e, ERR_INVALID, "there is a NUL byte in it");
-    OPENSSL_cleanse(text, text ? size : 0);
+    if (text)
+        explicit_bzero(text, size);
     free(text);
     return NULL;
 }

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { assertGone, build, copyPrograms, isRoot, jerboa, limit, printed, start, tempDir, writeFiles } from './jerboa.mjs';
+import { assertGone, build, copyPrograms, isRoot, jerboa, limit, printed, root, start, tempDir, writeFiles } from './jerboa.mjs';
 
 const runtime = execFileSync(jerboa, ['pull'], { encoding: 'utf8' }).trim();
 const DISK = 32 << 20;
@@ -155,6 +155,29 @@ test('a sandbox that is killed leaves no mount and no process', limit, async (t)
     await assertGone(dir);
   }
   assert.equal(picture(layer), before);
+});
+
+/** A kernel that answers one call with an error. */
+function without(t, call, errno) {
+  const deny = path.join(tempDir(t), 'deny'), number = { fsopen: 430, setxattr: process.arch === 'arm64' ? 5 : 188 }[call];
+  execFileSync('gcc', ['-D_GNU_SOURCE', '-Wall', '-Werror', '-static', '-O1', '-o', deny, `${root}/tests/programs/deny.c`]);
+  return (program, args) => start([`${number}`, `${errno}`, path.join(build, program), ...args], { program: deny, input: '' }).ended;
+}
+
+test('a kernel without overlays, or without what they need: one sentence, in the doctor too', limit, async (t) => {
+  const layer = makeLayer(t), rows = [
+    ['fsopen', 19, 'this kernel has no overlay file system, which layers of dependencies need: as root: modprobe overlay'],
+    ['setxattr', 95, 'tmpfs of this kernel has no user attributes, which layers of dependencies need: use Linux 6.6 or newer']];
+  for (const [call, errno, sentence] of rows) {
+    const on = without(t, call, errno);
+    const [first, second] = (await on('layers', [runtime, `${DISK}`, 'attach', layer, 'sh', `ls -A; ${overlays}`])).stdout.trim().split('\n').map((line) => JSON.parse(line));
+    assert.deepEqual([first.attached, first.error], [false, sentence]);
+    assert.equal(ok(second), 'files\npackage.json');
+    const report = JSON.parse((await on('jerboa', ['doctor', '--json'])).stdout), row = report.checks.find((check) => check.name === 'overlay');
+    assert.equal(report.works, true);
+    assert.equal(row.state, 'off');
+    assert.equal(`${row.why}${row.fix ? `: as root: ${row.fix.replace(/^sudo /, '')}` : ''}`, sentence);
+  }
 });
 
 test('it takes about a millisecond', limit, async (t) => {

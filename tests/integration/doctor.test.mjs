@@ -13,7 +13,7 @@ const keeping = ['user-namespace', 'mount-namespace', 'pid-namespace', 'network-
   'root', 'capabilities', 'no-new-privileges', 'seccomp'];
 const bounding = ['cgroup', 'uid-range', 'landlock'];
 const limits = ['memory', 'processes', 'cpu', 'disk'];
-const needs = ['jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'certificates', 'store', 'runtime', 'sandbox', 'files'];
+const needs = ['jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'certificates', 'store', 'runtime', 'sandbox', 'files', 'overlay'];
 
 /** `jerboa doctor --json ARGS`, perhaps behind words that change the world first: the report, its rows by name, the exit status. */
 async function examine({ before = [], program = path.join(build, 'jerboa'), ...more } = {}) {

@@ -3,11 +3,17 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { jerboa, limit } from './jerboa.mjs';
+import { jerboa } from './jerboa.mjs';
 import { packagesDirectory } from './mcp.mjs';
 import { here, makeNetwork } from './network.mjs';
 
-const clients = ['fetch', 'http', 'https', 'undici', 'net', 'WebSocket', 'curl', 'python'];
+const clients = ['fetch', 'http', 'https', 'undici', 'net', 'WebSocket', 'curl', 'curl-https', 'python', 'python-https'];
+/** Clients that go to the port of TLS. */
+const secure = clients.filter((client) => client.includes('https'));
+/** What `npm install` is tried with, as its registry: a few, each costs a second. */
+const registries = ['public.example', 'other.example', 'registry.example', 'private.example', 'metadata.example', 'loop.example', '93.184.216.34', '10.1.2.3', here];
+/** A refusal comes at once; every client would wait for five seconds, npm for minutes, and it needs one to start. */
+const atOnceMs = (client) => (client === 'npm' ? 9000 : 3000);
 
 /** The rules of `allow`. That a rule names what is not public does not help. */
 const rules = ['public.example:8080-8443', '*.wild.example', 'six.example', 'both.example', '93.184.216.34', '[2606:2800:220:1::]/64:8080-8443',
@@ -92,39 +98,42 @@ const rebindingOf = (policy) => `${policy}.${rebinding}`;
 /** Sandboxes only: TCP cannot go there at all. */
 const never = ['224.0.0.1', '255.255.255.255', 'fe80::1', 'ff0e::1', '0.1.2.3'];
 
+/** Hundreds of processes. */
+const limit = { timeout: 120_000 };
 const undici = 'node_modules/undici/index.js';
 let network;
 
 before(async () => { network = await makeNetwork([...table.map(([host]) => host), both,
-    ...['outside', 'none', 'npm', 'allow', 'internet', 'host'].map((policy) => `https.${rebindingOf(policy)}`)]); }, limit);
+    ...['outside', 'none', 'npm', 'allow', 'internet', 'host'].flatMap((policy) => secure.map((client) => `${client}.${rebindingOf(policy)}`))]); }, limit);
 after(() => network?.close());
 
-const job = (targets, policy) => JSON.stringify({ clients, targets, twice: [rebindingOf(policy)] });
+const job = (targets, policy) => JSON.stringify({ clients: { ...Object.fromEntries(clients.map((client) => [client, targets])), npm: registries }, twice: [rebindingOf(policy)] });
 const probe = path.join(import.meta.dirname, 'probe.mjs');
 
 async function outside() {
   const targets = [...table.map(([host]) => host), both];
-  const result = await network.start([process.execPath, probe, path.join(packagesDirectory(), undici)], { input: job(targets, 'outside'), seconds: 60 }).ended;
+  const result = await network.start([process.execPath, probe, path.join(packagesDirectory(), undici)], { input: job(targets, 'outside'), seconds: 110 }).ended;
   assert.equal(result.status, 0, result.stderr);
   return JSON.parse(result.stdout);
 }
 
 async function within(policy, args) {
   const targets = [...table.map(([host]) => host), both, ...(policy === 'host' ? [] : never)];
-  const result = await network.start([jerboa, 'run', '--timeout', '50s', '--memory', '1g', '--dir', packagesDirectory(), ...args, probe, `/workspace/dir/${undici}`],
-    { input: job(targets, policy), seconds: 60 }).ended;
+  const result = await network.start([jerboa, 'run', '--timeout', '100s', '--memory', '1g', '--cpus', '2', '--dir', packagesDirectory(), ...args, probe, `/workspace/dir/${undici}`],
+    { input: job(targets, policy), seconds: 110 }).ended;
   assert.deepEqual([result.status, result.signal], [0, null], result.stderr);
   assert.doesNotMatch(result.stderr, /too many/);
   return JSON.parse(result.stdout);
 }
 
-/** All cells that are not as expected: `expect` says what a cell should be, as text, pattern or function. */
+/** All cells that are not as expected, or are refused late: `expect` says what a cell should be, as text or pattern. */
 function differences(found, expect) {
   const wrong = [];
-  for (const client of clients)
-    for (const [target, got] of Object.entries(found[client])) {
+  for (const client of [...clients, 'npm'])
+    for (const [target, { got, ms }] of Object.entries(found[client])) {
       const wanted = expect(target, client);
       if (wanted instanceof RegExp ? !wanted.test(got) : wanted !== got) wrong.push(`${client} ${target}: ${got}, not ${wanted}`);
+      else if (wanted === anyError && ms > atOnceMs(client)) wrong.push(`${client} ${target}: ${got} after ${ms} ms`);
     }
   return wrong;
 }
@@ -144,13 +153,13 @@ const expectUnder = (policy) => (target, client) => {
   if (target === both) return wide ? 'internet 93.184.216.39' : anyError;
   if (isRebinding(target)) return wide ? 'internet 93.184.216.34' : anyError;
   const [, leadsTo, under] = row(target);
-  if (under === 'own') return ['https', 'WebSocket'].includes(client) ? anyError : 'own';
-  if (target === 'registry.example' && client === 'https') return anyError;
+  if (under === 'own') return [...secure, 'WebSocket'].includes(client) ? anyError : 'own';
+  if (target === 'registry.example' && secure.includes(client)) return anyError;
   return under.split(' ').includes(policy) ? leadsTo : anyError;
 };
 
 /** How the second attempt at a name ended, client by client. */
-const again = (found) => clients.map((client) => Object.values(found.again[client])[0]);
+const again = (found) => clients.map((client) => Object.values(found.again[client])[0].got);
 
 test('without the wall, each of them is reached', limit, async () => {
   const found = await outside();

@@ -15,7 +15,7 @@ import { isRoot, start, tempDir } from './jerboa.mjs';
 export const here = '10.255.0.1', there = '10.255.0.2';
 const here6 = 'fd00:255::1', there6 = 'fd00:255::2';
 
-const nodeOptions = { program: process.execPath, stdio: ['pipe', 'pipe', 'inherit'], seconds: 200 };
+const nodeOptions = { program: process.execPath, stdio: ['pipe', 'pipe', 'inherit'], seconds: 590 };
 
 /** Words that enter namespaces of a process. */
 const enter = (pid, ...flags) => ['nsenter', '-t', String(pid), ...(isRoot ? [] : ['-U', '--preserve-credentials']), ...flags];
@@ -68,11 +68,12 @@ export async function makeNetwork(names) {
     throw e;
   }
   const [nsenter, ...inside] = [...enter(running[1].pid, '-n', '-m'), ...asHimself];
-  const env = { SSL_CERT_FILE: path.join(dir, 'cert.pem'), NODE_EXTRA_CA_CERTS: path.join(dir, 'cert.pem'), npm_config_registry: 'http://registry.example:8080/' };
+  const certificate = path.join(dir, 'cert.pem');
+  const env = { SSL_CERT_FILE: certificate, CURL_CA_BUNDLE: certificate, NODE_EXTRA_CA_CERTS: certificate, npm_config_registry: 'http://registry.example:8080/' };
   return {
     /** Starts a program on "the host". */
     start: (command, more = {}) => start([...inside, ...command], { program: nsenter, ...more, env: { ...env, ...more.env } }),
-    certificate: env.SSL_CERT_FILE,
+    certificate,
     key: path.join(dir, 'key.pem'),
     close,
   };

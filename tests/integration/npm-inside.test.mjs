@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { jerboa, limit, start, tempDir, writeFiles } from './jerboa.mjs';
+import { isRoot, jerboa, limit, start, tempDir, writeFiles } from './jerboa.mjs';
 import { makeNetwork } from './network.mjs';
 import { tgz } from './registry.mjs';
 import { makeCertificate, makeToken, publish, startVerdaccio } from './verdaccio.mjs';
@@ -160,12 +160,13 @@ const speakers = {
   openssl: 'openssl s_client -connect public.example:8443 -servername public.example -verify_return_error -brief </dev/null && echo internet 93.184.216.34',
 };
 
-test('whom the host trusts, every program inside trusts', { timeout: 120_000 }, async (t) => {
+test('whom the host trusts, every program inside trusts', { timeout: 120_000, skip: !isRoot && 'its network is root\'s to make' }, async (t) => {
   const network = await makeNetwork(['public.example']);
   t.after(() => network.close());
   const all = Object.entries(speakers).map(([name, command]) => `echo "${name} $(${command} 2>/dev/null | tr '\\n\\t' '  ')"`).join('; ');
+  const nobody = { SSL_CERT_FILE: undefined, CURL_CA_BUNDLE: undefined, NODE_EXTRA_CA_CERTS: undefined };
   const look = async (more, expected) => {
-    const env = { SSL_CERT_FILE: undefined, NODE_EXTRA_CA_CERTS: undefined, ...more };
+    const env = { ...nobody, ...more };
     const result = await shell(all, [], env, (args, options) => network.start([jerboa, ...args], options));
     assert.equal(result.stdout.replaceAll(/ +$/gm, ''), Object.keys(speakers).map((name) => `${name} ${expected(name)}`.trimEnd()).join('\n') + '\n', result.stderr);
     return result;
@@ -180,7 +181,7 @@ test('whom the host trusts, every program inside trusts', { timeout: 120_000 }, 
   await look({ npm_config_cafile: network.certificate }, signed);
   const gone = await look({ NODE_EXTRA_CA_CERTS: '/nowhere/x.pem' }, () => '');
   assert.match(gone.stderr, /^jerboa: warning: NODE_EXTRA_CA_CERTS \/nowhere\/x\.pem cannot be read: its certificates are not trusted$/m);
-  for (const env of [{ NODE_EXTRA_CA_CERTS: withKey, SSL_CERT_FILE: undefined }, { SSL_CERT_FILE: withKey, NODE_EXTRA_CA_CERTS: undefined }]) {
+  for (const env of [{ ...nobody, NODE_EXTRA_CA_CERTS: withKey }, { ...nobody, SSL_CERT_FILE: withKey }, { ...nobody, npm_config_cafile: withKey }]) {
     const { stdout } = await shell('for f in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/pki/tls/cert.pem /etc/ssl/cert.pem /etc/ssl/ca-bundle.pem; do cat $f || exit 9; done',
       [], env, (args, options) => network.start([jerboa, ...args], options));
     assert.equal(stdout.split(fs.readFileSync(network.certificate, 'utf8').trim()).length, 6);

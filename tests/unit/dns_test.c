@@ -124,6 +124,58 @@ static void test_what_is_no_question_gets_a_refusal_or_nothing(void **state)
     assert_int_equal(dns_answer_bad(message, 11, reply), 0);
 }
 
+static void test_what_who_asks_can_take(void **state)
+{
+    static const struct {
+        size_t says, most;
+    } list[] = {{0, 512}, {100, 512}, {512, 512}, {1232, 1232}, {4096, 4096}, {65535, 4096}};
+    struct dns_query q;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        size_t size = dns_ask(1, "a.test", DNS_A, message), end = size;
+        if (list[i].says > 0)
+            size = dns_add_edns(message, size, list[i].says);
+        assert_int_equal(dns_parse_query(message, size, &q), 0);
+        assert_int_equal(q.has_edns, list[i].says > 0);
+        assert_int_equal(q.most, list[i].most);
+        assert_int_equal(q.question_end, end);
+        if (list[i].says > 0) { /* cut short it says nothing, but still asks */
+            assert_int_equal(dns_parse_query(message, size - 1, &q), 0);
+            assert_false(q.has_edns);
+        }
+    }
+}
+
+static void test_an_answer_is_fitted(void **state)
+{
+    struct dns_query q;
+    struct ip        address;
+    size_t           asked = dns_ask(7, "a.test", DNS_A, message), size, fitted;
+
+    (void)state;
+    ip_parse("198.18.1.2", &address);
+    assert_int_equal(dns_parse_query(message, asked, &q), 0);
+    size = dns_answer(message, &q, DNS_OK, &address, reply);
+    assert_int_equal(dns_fit(reply, size, &q, size), size);
+    assert_false(dns_is_truncated(reply));
+    fitted = dns_fit(reply, size, &q, size - 1);
+    assert_int_equal(fitted, asked);
+    assert_true(dns_is_truncated(reply));
+    assert_int_equal(reply[7], 0);
+    assert_true(dns_fits(message, asked, reply, fitted));
+
+    asked = dns_add_edns(message, asked, 1232);
+    assert_int_equal(dns_parse_query(message, asked, &q), 0);
+    size = dns_answer(message, &q, DNS_OK, &address, reply);
+    assert_int_equal(dns_fit(reply, size, &q, 512), size + DNS_EDNS);
+    assert_int_equal(reply[11], 1);
+    /* and what is not asked for goes again */
+    assert_int_equal(dns_drop_additional(reply, size + DNS_EDNS), size);
+    assert_int_equal(reply[11], 0);
+    assert_int_equal(dns_drop_additional(reply, size - 1), 0);
+}
+
 static void test_names(void **state)
 {
     struct names *n = names_new();
@@ -162,6 +214,8 @@ int main(void)
         cmocka_unit_test(test_the_longest_name),
         cmocka_unit_test(test_an_answer_is_read_back),
         cmocka_unit_test(test_what_is_no_question_gets_a_refusal_or_nothing),
+        cmocka_unit_test(test_what_who_asks_can_take),
+        cmocka_unit_test(test_an_answer_is_fitted),
         cmocka_unit_test(test_names),
     };
 

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "egress/carry.h"
 #include "egress/egress.h"
 #include "pipe/message.h"
 
@@ -225,6 +226,16 @@ static const char *refused_rule(void)
     return json_string_value(json_object_get(json_array_get(list, 0), "rule"));
 }
 
+static void look_up(uint32_t channel, const char *name, enum dns_type type)
+{
+    uint8_t query[DNS_MESSAGE_MAX];
+    size_t  size = dns_ask(0x4242, name, type, query);
+
+    found_size = 0;
+    frame(FRAME_LOOKUP, channel, 0, query, size);
+    WAIT(found_size > 0);
+}
+
 /* ---- carrying ---- */
 
 static void test_bytes_both_ways_and_half_close(void **state)
@@ -350,6 +361,20 @@ static void test_numbers_are_inits_and_ascend(void **state)
 
 /* ---- limits ---- */
 
+static void on_carried(void *owner, const struct ip *address)
+{
+    (void)owner;
+    (void)address;
+}
+
+static void on_carry_over(void *owner, const struct err *e)
+{
+    int *ended = owner;
+
+    assert_int_equal(e->kind, ERR_TIMEOUT);
+    *ended = 1;
+}
+
 static void test_bytes_a_second_inwards(void **state)
 {
     static uint8_t             bytes[30000];
@@ -444,22 +469,28 @@ static void test_silence_ends_a_connection(void **state)
     assert_int_not_equal(errno, EAGAIN); /* the outside has seen its end */
 }
 
-/* Who waits for his share is not silent. */
+/* Who waits for his share is not silent: here he never gets one. */
 static void test_a_metered_connection_is_not_idle(void **state)
 {
-    static uint8_t             bytes[4000];
-    const struct egress_limits slow = {.bytes_per_second = 2000, .idle_ms = 200};
+    static const struct carry_ops none = {
+        .connected = on_carried, .has_room = on_has_room, .over = on_carry_over};
+    struct meter            empty = {.per_second = 1};
+    struct ip               address = ip_from_v4((uint8_t[]){127, 0, 0, 1});
+    const struct carry_spec spec = {
+        .addresses = &address, .n = 1, .port = port, .credit = 9, .idle_ms = 150, .meter = &empty};
+    int           ended = 0;
+    struct carry *c = carry_new(base, &spec, &none, &ended);
 
     (void)state;
-    begin("npm", &slow);
-    connect_to(FIRST, "127.0.0.1", port);
-    connect_to(FIRST + 1, "127.0.0.1", port);
-    frame(FRAME_DATA, FIRST, STREAM_OUT, bytes, sizeof bytes);
     accept_outside();
-    assert_int_equal(write(outside, bytes, 500), 500);
-    turn(1000);
-    assert_null(violation);
-    assert_true(frames[FRAME_RESET] <= 1); /* the second, which is silent indeed */
+    assert_int_equal(write(outside, "x", 1), 1);
+    for (int i = 0; i < 10; i++) {
+        turn(50);
+        carry_go_on(c);
+    }
+    assert_int_equal(ended, 0);
+    WAIT(ended == 1); /* when nobody fills it */
+    carry_free(c);
 }
 
 /* ---- refusing ---- */
@@ -515,6 +546,61 @@ static void test_the_narrower_of_two_policies(void **state)
     assert_string_equal(refused_rule(), "network policy 'none'");
 }
 
+static void begin_with_two(const char *operator_kind, const char *kind)
+{
+    struct egress_spec spec = {.resolver = resolver};
+
+    spec.operator_policy = policies[0] = make_policy(operator_kind, NULL);
+    spec.policy = policies[1] = make_policy(kind, NULL);
+    egress = egress_new(base, &spec, &ops, NULL);
+}
+
+/* Wider and narrower again, on a live sandbox; the policy before may be freed at once. */
+static void test_a_policy_changes(void **state)
+{
+    (void)state;
+    begin_with_two("npm", "none");
+    connect_to(FIRST, "127.0.0.1", port);
+    assert_int_equal(frames[FRAME_RESET], 1);
+    assert_string_equal(refused_rule(), "network policy 'none'");
+
+    policies[2] = make_policy("internet", NULL);
+    egress_set_policy(egress, policies[2]);
+    policy_free(policies[1]);
+    policies[1] = NULL;
+    connect_to(FIRST + 1, "127.0.0.1", port);
+    accept_outside();
+    assert_int_equal(frames[FRAME_RESET], 1);
+    connect_to(FIRST + 2, "1.1.1.1", 443); /* the operator's holds */
+    assert_int_equal(frames[FRAME_RESET], 2);
+    assert_string_equal(refused_rule(), "network policy 'npm'");
+
+    egress_set_policy(egress, NULL); /* the operator's alone: nothing of it changes */
+    assert_int_equal(frames[FRAME_RESET], 2);
+    frame(FRAME_DATA, FIRST + 1, STREAM_OUT, "x", 1);
+    char byte;
+    assert_int_equal(read_outside(&byte, 1), 1);
+}
+
+/* One that is still being resolved does not slip through. */
+static void test_a_policy_changes_while_a_name_is_resolved(void **state)
+{
+    struct dns_addresses made_up;
+    char                 text[IP_TEXT];
+
+    (void)state;
+    begin_with_two("npm", "npm");
+    look_up(FIRST, "registry.test", DNS_A);
+    assert_int_equal(dns_read_addresses(found, found_size, DNS_A, &made_up), 0);
+    ip_format(&made_up.list[0], text);
+    connect_to(FIRST + 1, text, port);
+    policies[2] = make_policy("none", NULL);
+    egress_set_policy(egress, policies[2]);
+    assert_int_equal(frames[FRAME_RESET], 1);
+    turn(50);
+    assert_true(accept4(listener, NULL, NULL, SOCK_CLOEXEC) < 0 && errno == EAGAIN);
+}
+
 static void test_connections_at_once(void **state)
 {
     const struct egress_limits few = {.connections = 2};
@@ -560,16 +646,6 @@ static void test_what_does_not_answer_is_said(void **state)
 }
 
 /* ---- names ---- */
-
-static void look_up(uint32_t channel, const char *name, enum dns_type type)
-{
-    uint8_t query[DNS_MESSAGE_MAX];
-    size_t  size = dns_ask(0x4242, name, type, query);
-
-    found_size = 0;
-    frame(FRAME_LOOKUP, channel, 0, query, size);
-    WAIT(found_size > 0);
-}
 
 static void test_a_name_has_a_made_up_address_that_leads_to_it(void **state)
 {
@@ -645,6 +721,28 @@ static void test_lookups_a_second(void **state)
     assert_int_equal(code_of_lookup(FIRST + 30, "registry.test", DNS_A), DNS_OK);
 }
 
+/* The registry listens at 127.0.0.1 alone; nothing else of the loopback is reached for its sake. */
+static void test_a_registry_named_localhost_has_both_addresses(void **state)
+{
+    autofree char     *url = str_format("http://localhost:%u/", port);
+    const char        *registries[] = {url, NULL};
+    struct egress_spec spec = {.resolver = resolver};
+
+    (void)state;
+    spec.operator_policy = policies[0] = policy_new("npm", NULL, registries, NULL);
+    egress = egress_new(base, &spec, &ops, NULL);
+    connect_to(FIRST, "127.0.0.1", port);
+    accept_outside();
+    connect_to(FIRST + 1, "::1", port);
+    accept_outside();
+    assert_int_equal(json_array_size(refused()), 0);
+    connect_to(FIRST + 2, "127.0.0.1", port == 1 ? 2 : port - 1);
+    assert_string_equal(refused_rule(), "loopback address 127.0.0.1");
+    connect_to(FIRST + 3, "::1", port == 1 ? 2 : port - 1);
+    assert_string_equal(refused_rule(), "loopback address ::1");
+    assert_int_equal(frames[FRAME_RESET], 2);
+}
+
 static void test_the_same_refusal_is_told_once(void **state)
 {
     (void)state;
@@ -689,12 +787,15 @@ int main(void)
         TEST(test_a_metered_connection_is_not_idle),
         TEST(test_policies_refuse),
         TEST(test_the_narrower_of_two_policies),
+        TEST(test_a_policy_changes),
+        TEST(test_a_policy_changes_while_a_name_is_resolved),
         TEST(test_connections_at_once),
         TEST(test_connects_a_second),
         TEST(test_lookups_a_second),
         TEST(test_what_does_not_answer_is_said),
         TEST(test_a_name_has_a_made_up_address_that_leads_to_it),
         TEST(test_names_that_are_refused_do_not_exist),
+        TEST(test_a_registry_named_localhost_has_both_addresses),
         TEST(test_the_same_refusal_is_told_once),
         TEST(test_refusals_that_are_not_listed_are_counted),
     };

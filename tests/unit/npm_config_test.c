@@ -99,6 +99,28 @@ static void test_layers(void **state)
     expect_registry(NPM_CONFIG_USER, "x", "https://global.test/");
 }
 
+/* Of the user's own layers; what is no scope or no URL does not count. */
+static void test_list_of_scopes(void **state)
+{
+    struct npm_scope scopes[8];
+
+    (void)state;
+    write_file("global", "@a:registry=https://global.test/\n@b:registry=https://b.test/\n");
+    write_file(".npmrc", "@a:registry=https://jo:pw@user.test/\n@c:registry=no url\n"
+                         "@D e:registry=https://d.test/\n@:registry=https://e.test/\n");
+    write_file("project/.npmrc",
+               "@b:registry=https://project.test/\n@f:registry=https://f.test/\n");
+    struct npm_config *c = load(NPM_CONFIG_USER);
+    size_t             n = npm_config_scopes(c, scopes, 8);
+    assert_int_equal(n, 2);
+    assert_string_equal(scopes[0].name, "@a");
+    assert_string_equal(scopes[0].registry, "https://jo:pw@user.test/");
+    assert_string_equal(scopes[1].name, "@b");
+    assert_string_equal(scopes[1].registry, "https://b.test/");
+    assert_int_equal(npm_config_scopes(c, scopes, 1), 1);
+    npm_config_free(c);
+}
+
 static void test_files_named_by_others(void **state)
 {
     char path[128];
@@ -374,6 +396,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_layers),
+        TEST(test_list_of_scopes),
         TEST(test_files_named_by_others),
         TEST(test_scopes),
         TEST(test_no_url),

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "egress/gates.h"
 #include "egress/policy.h"
 
 static const char *const registries[] = {"https://registry.example/", "http://10.1.2.3:4873/npm/",
@@ -131,6 +132,93 @@ static void test_rules_beside_none_and_npm(void **state)
     policy_free(npm);
 }
 
+static void test_host_is_the_operators_alone(void **state)
+{
+    static const char *const kinds[] = {"none", "npm", "allow", "internet", "host"};
+    struct policy           *host = make("host", NULL);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct policy *other = make(kinds[i], NULL);
+        struct err     e = {0};
+        bool           is_host = policy_kind(other) == POLICY_HOST;
+
+        assert_int_equal(policy_check_within(host, other, &e), is_host ? 0 : -1);
+        assert_int_equal(e.kind, is_host ? ERR_NONE : ERR_INVALID);
+        assert_int_equal(policy_check_within(other, host, NULL), 0);
+        policy_free(other);
+    }
+    policy_free(host);
+}
+
+/* Each pair of policies allows what both allow, whichever is the operator's; the exemption of
+ * registries is the operator's alone. */
+static void test_two_policies_are_never_wider_than_one(void **state)
+{
+    static const struct {
+        const char *kind, *rules[3];
+    } list[] = {
+        {"none", {NULL}},
+        {"npm", {NULL}},
+        {"allow", {"*.example:443", "93.184.0.0/16", NULL}},
+        {"allow", {"a.example", "registry.example:80-500", NULL}},
+        {"internet", {NULL}},
+    };
+    enum { KINDS = sizeof list / sizeof *list };
+    static const char *const names[] = {"a.example", "b.example", "registry.example", "other.test"},
+                             *const texts[] = {"93.184.216.34", "1.1.1.1", "10.1.2.3"};
+    static const uint16_t           ports[] = {80, 443, 4873};
+    struct policy                  *all[KINDS];
+    struct ip                       address;
+
+    (void)state;
+    for (size_t i = 0; i < KINDS; i++)
+        all[i] = make(list[i].kind, (const char *const *)list[i].rules);
+    for (size_t i = 0; i < KINDS * KINDS; i++) {
+        const struct policy *one = all[i / KINDS], *two = all[i % KINDS];
+        struct gates         g = {one, two}, alone = {one, NULL};
+
+        for (size_t k = 0; k < 3; k++) {
+            for (size_t n = 0; n < 4; n++) {
+                bool both = policy_allows_name_at(one, names[n], ports[k]) &&
+                            policy_allows_name_at(two, names[n], ports[k]);
+                assert_int_equal(!gates_object(&g, names[n], NULL, ports[k]), both);
+                assert_true(!both || !gates_object_to_lookup(&g, names[n])); /* it can be found */
+                assert_true(!both || !gates_object(&alone, names[n], NULL, ports[k]));
+            }
+            for (size_t n = 0; n < 3; n++) {
+                bool both =
+                    to_address(one, texts[n], ports[k]) && to_address(two, texts[n], ports[k]);
+                ip_parse(texts[n], &address);
+                assert_int_equal(!gates_object(&g, NULL, &address, ports[k]), both);
+            }
+        }
+    }
+    for (size_t i = 0; i < KINDS; i++) {
+        struct gates alone = {all[i], NULL};
+        assert_ptr_equal(gates_object(&alone, "registry.example", NULL, 0), all[i]);
+        assert_ptr_equal(gates_object(&alone, NULL, &address, 0), all[i]);
+        policy_free(all[i]);
+    }
+}
+
+static void test_registries_of_a_sandboxs_own_policy_are_not_exempt(void **state)
+{
+    struct policy *operator_policy = policy_new("internet", NULL, NULL, NULL),
+                  *own = make("npm", NULL);
+    struct gates g = {operator_policy, own};
+    struct ip    address;
+
+    (void)state;
+    ip_parse("10.1.2.3", &address);
+    assert_null(gates_object(&g, NULL, &address, 4873)); /* both allow it, and yet */
+    assert_string_equal(gates_special(&g, "10.1.2.3", 4873, &address), "private");
+    g.operator_policy = own;
+    assert_null(gates_special(&g, "10.1.2.3", 4873, &address));
+    policy_free(operator_policy);
+    policy_free(own);
+}
+
 static void test_bad_rules(void **state)
 {
     static const char *const bad[] = {
@@ -160,6 +248,9 @@ int main(void)
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_a_rule_is_of_one_family),
         cmocka_unit_test(test_rules_beside_none_and_npm),
+        cmocka_unit_test(test_host_is_the_operators_alone),
+        cmocka_unit_test(test_two_policies_are_never_wider_than_one),
+        cmocka_unit_test(test_registries_of_a_sandboxs_own_policy_are_not_exempt),
         cmocka_unit_test(test_bad_rules),
     };
 

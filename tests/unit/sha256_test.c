@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include "base/sha256.h"
 
@@ -55,11 +56,36 @@ static void test_as_openssl(void **state)
     }
 }
 
+static void test_mac_as_openssl(void **state)
+{
+    uint8_t           key[64], data[200], ours[SHA256_SIZE], theirs[SHA256_SIZE];
+    struct sha256_mac m;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof key; i++)
+        key[i] = (uint8_t)(200 - i);
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (uint8_t)(i * 3);
+    for (size_t n = 0; n <= sizeof data; n++) {
+        size_t key_size = n % (sizeof key + 1);
+        assert_non_null(HMAC(EVP_sha256(), key, (int)key_size, data, n, theirs, NULL));
+        sha256_mac_begin(&m, key, key_size);
+        sha256_mac_add(&m, data, n / 3);
+        sha256_mac_add(&m, data + n / 3, n - n / 3);
+        sha256_mac_end(&m, ours);
+        assert_memory_equal(ours, theirs, sizeof ours);
+        assert_true(sha256_is_equal(ours, theirs));
+        theirs[n % SHA256_SIZE] ^= 1;
+        assert_false(sha256_is_equal(ours, theirs));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known),
         cmocka_unit_test(test_as_openssl),
+        cmocka_unit_test(test_mac_as_openssl),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,6 +156,7 @@ static struct policy *policy;
 static struct egress *egress;
 static uint8_t        found[DNS_ANSWER_MAX + 2];
 static size_t         found_size;
+static int            n_found;
 static struct buf     stream;
 static bool           was_reset, has_ended;
 static uint32_t       last = FIRST;
@@ -169,6 +170,7 @@ static void on_send(void *owner, enum frame_type type, uint32_t channel, uint8_t
     if (type == FRAME_FOUND) {
         CHECK(size <= DNS_MESSAGE_MAX);
         memcpy(found, payload, size);
+        n_found++;
         found_size = size;
     }
     if (type == FRAME_DATA)
@@ -277,6 +279,9 @@ static void that_all_fail_is_said(void)
     BEGIN(FAILS, FAILS);
     CHECK(look_up(DNS_A, 0) == DNS_SERVER_FAILED);
     expect_line("a.test", "not resolved");
+    CHECK(look_up(DNS_AAAA, 0) ==
+          DNS_SERVER_FAILED); /* else libc says that there is no such name */
+    expect_line("a.test", "not resolved");
     CHECK(look_up((enum dns_type)TXT, 0) == DNS_SERVER_FAILED);
     expect_line("a.test", "not resolved");
     CHECK(servers[0].asked > 2 && servers[1].asked > 2);
@@ -285,10 +290,24 @@ static void that_all_fail_is_said(void)
 static void that_there_is_no_such_name_is_an_answer(void)
 {
     BEGIN(KNOWS_NO_NAME, ANSWERS);
-    CHECK(look_up(DNS_A, 0) == DNS_NO_SUCH_NAME);
+    CHECK(look_up(DNS_A, 0) == DNS_NO_SUCH_NAME && look_up(DNS_AAAA, 0) == DNS_NO_SUCH_NAME);
     CHECK(look_up((enum dns_type)TXT, 0) == DNS_NO_SUCH_NAME);
     CHECK(servers[1].asked == 0);
     expect_no_line();
+}
+
+/* Programs ask for both kinds of address at once: the servers are asked once. */
+static void questions_for_one_name_are_asked_once(void)
+{
+    uint8_t query[DNS_MESSAGE_MAX];
+
+    BEGIN(ANSWERS);
+    for (uint32_t i = 0; i < 4; i++)
+        send_frame(FRAME_LOOKUP, last++, 0, query,
+                   dns_ask((uint16_t)i, "a.test", i % 2 ? DNS_AAAA : DNS_A, query));
+    TURN_UNTIL(n_found == 4);
+    CHECK(servers[0].asked == 2); /* A and AAAA */
+    CHECK(look_up(DNS_A, 0) == DNS_OK && has_address() && servers[0].asked == 2);
 }
 
 static void silence_leads_to_the_next(void)
@@ -393,6 +412,7 @@ static void nonsense_in_a_connection(void)
 TEST(a_failure_is_not_final)
 TEST(that_all_fail_is_said)
 TEST(that_there_is_no_such_name_is_an_answer)
+TEST(questions_for_one_name_are_asked_once)
 TEST(silence_leads_to_the_next)
 TEST(who_knows_no_edns_is_asked_without)
 TEST(large_answers)
@@ -407,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_a_failure_is_not_final),
         cmocka_unit_test(test_that_all_fail_is_said),
         cmocka_unit_test(test_that_there_is_no_such_name_is_an_answer),
+        cmocka_unit_test(test_questions_for_one_name_are_asked_once),
         cmocka_unit_test(test_silence_leads_to_the_next),
         cmocka_unit_test(test_who_knows_no_edns_is_asked_without),
         cmocka_unit_test(test_large_answers),
