@@ -12,8 +12,8 @@
 #include "config.h"
 #include "tools/errors.h"
 
-static const struct verb *const verbs[] = {&verb_serve, &verb_run, &verb_pull, &verb_doctor,
-                                           &verb_gc, &verb_fetch, NULL};
+static const struct verb *const verbs[] = {&verb_serve, &verb_run,   &verb_pull, &verb_doctor,
+                                           &verb_gc,    &verb_fetch, NULL};
 
 static const struct verb *find(const char *name)
 {
