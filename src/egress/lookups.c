@@ -115,8 +115,7 @@ static bool is_local_name(const char *name)
 
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         size_t n = strlen(ends[i]);
-        if (length >= n && strcmp(name + length - n, ends[i]) == 0 &&
-            (length == n || name[length - n - 1] == '.'))
+        if (str_ends(name, ends[i]) && (length == n || name[length - n - 1] == '.'))
             return true;
     }
     return false;

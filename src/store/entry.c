@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/str.h"
 #include "base/tree.h"
 #include "store/lock.h"
 
@@ -26,17 +27,10 @@ static int part_name(const char *name, char ret[NAME_MAX + 1], struct err *e)
     return 0;
 }
 
-static bool has_suffix(const char *name, const char *suffix)
-{
-    size_t n = strlen(name), n_suffix = strlen(suffix);
-
-    return n > n_suffix + 1 && strcmp(name + n - n_suffix, suffix) == 0;
-}
-
 /* Begun and left, or replaced while it was in use. */
 static bool is_leftover(const char *name)
 {
-    return *name == '.' && (has_suffix(name, part_suffix) || has_suffix(name, old_suffix));
+    return *name == '.' && (str_ends(name + 1, part_suffix) || str_ends(name + 1, old_suffix));
 }
 
 static int open_dir(int parent_fd, const char *name)
