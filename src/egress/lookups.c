@@ -9,8 +9,6 @@
 
 enum { LOOKUPS_MAX = 128 };
 
-static const char servers_failed[] = "nothing to allow: the name servers of this machine failed";
-
 struct lookup {
     LIST_ENTRY(lookup) entry;
     struct egress         *e;
@@ -58,7 +56,7 @@ static void answer(struct lookup *l, enum dns_code code, const struct ip *addres
 
 static void fail(struct lookup *l)
 {
-    refused_note(&l->e->refused, l->query.name, 0, "not resolved", servers_failed);
+    refused_note(&l->e->refused, l->query.name, 0, "not resolved", refused_servers_failed);
     answer(l, DNS_SERVER_FAILED, NULL);
 }
 
@@ -97,7 +95,7 @@ static void on_forwarded(void *owner, uint8_t *bytes, size_t size)
     l->forwarded = NULL;
     if (bytes)
         size = dns_drop_additional(bytes, size);
-    if (!bytes || size == 0 || (dns_code(bytes) != DNS_OK && dns_code(bytes) != DNS_NO_SUCH_NAME)) {
+    if (!bytes || size == 0 || !dns_is_settled(dns_code(bytes))) {
         fail(l);
         return;
     }
