@@ -43,8 +43,8 @@ struct box {
     void (*free_data)(void *data);
 
     /* facts */
-    bool       ready, stop_wanted, gone;
-    struct err err; /* why it ended by itself */
+    bool       ready, stop_wanted, gone; /* ready stays: it has been */
+    struct err err;                      /* why it ended by itself */
 };
 
 struct boxes {
@@ -52,8 +52,8 @@ struct boxes {
     const struct boxes_ops *ops;
     void                   *owner;
     struct runtimes        *runtimes;
-    TAILQ_HEAD(, box) list; /* oldest first */
-    size_t          count;  /* of those that do not end */
+    TAILQ_HEAD(box_list, box) list; /* oldest first */
+    size_t          count;          /* of those that do not end */
     struct port_set ports;
     bool            told_walls;
     void (*stopped)(void *owner);
@@ -243,8 +243,8 @@ static void on_age(void *owner)
 {
     struct box *b = owner;
 
-    err_set(&b->err, ERR_TIMEOUT, "the sandbox reached its age of %lld s",
-            (long long)(b->all->spec.age_ms / 1000));
+    err_set(&b->err, ERR_TIMEOUT, "the sandbox reached its age of %g s",
+            (double)b->all->spec.age_ms / 1000);
     if (b->sandbox)
         sandbox_fail(b->sandbox, b->err.kind, b->err.msg); /* what runs in it is told why */
     later_ask(&b->later);
@@ -387,11 +387,9 @@ static void tell_stopped(void *owner)
 
 void boxes_stop(struct boxes *all, void (*stopped)(void *owner), void *owner)
 {
-    struct box *b;
-
     all->stopped = stopped;
     all->stopped_owner = owner;
-    TAILQ_FOREACH (b, &all->list, entry)
+    for (struct box *b = TAILQ_FIRST(&all->list); b; b = TAILQ_NEXT(b, entry))
         box_stop(b);
     later_ask(&all->stopped_later);
 }
@@ -427,6 +425,16 @@ struct event_base *box_base(const struct box *b)
 const char *box_id(const struct box *b)
 {
     return b->id;
+}
+
+bool box_has_runtime(const struct box *b)
+{
+    return *b->runtime.dir != '\0';
+}
+
+bool box_was_ready(const struct box *b)
+{
+    return b->ready;
 }
 
 const char *box_owner(const struct box *b)
@@ -478,6 +486,17 @@ void box_hold_layer(struct box *b, const struct layer_hold *hold)
 const char *box_layer_dir(const struct box *b)
 {
     return b->layer.dir;
+}
+
+bool box_has_egress(const struct box *b)
+{
+    return b->sandbox && sandbox_egress(b->sandbox);
+}
+
+void box_set_policy(struct box *b, const struct policy *policy)
+{
+    if (box_has_egress(b))
+        egress_set_policy(sandbox_egress(b->sandbox), policy);
 }
 
 int box_publish(struct box *b, uint16_t port, uint16_t *ret_host, struct err *e)

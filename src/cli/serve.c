@@ -11,6 +11,7 @@
 #include "cli/sandbox_options.h"
 #include "cli/verb.h"
 #include "config.h"
+#include "store/image.h"
 #include "store/store.h"
 #include "tools/file_uri.h"
 #include "tools/tools.h"
@@ -191,6 +192,8 @@ static int service_init(struct service *s, const struct options *o, struct err *
                                     .pids = o->sandbox.pids,
                                     .timeout_ms = o->sandbox.timeout_ms,
                                     .age_ms = o->age_ms,
+                                    .idle_ms = o->idle_ms,
+                                    .image = o->sandbox.image,
                                     .sandboxes = o->sandboxes,
                                     .network = policy_name(s->network.policy)};
     return 0;
@@ -276,6 +279,7 @@ static int read_options(struct options *o, int argc, char **argv, struct err *e)
         o->serve.stdio = true;
     if (o->serve.http.tokens_file && !o->serve.http.address)
         return err_set(e, ERR_INVALID, "--tokens is of --http: on stdio there is one client");
+    TRY(image_parse(o->sandbox.image, &(struct image){0}, e));
     return sandbox_options_check(&o->sandbox, e);
 }
 

@@ -19,9 +19,10 @@ static bool is_word(const char *text, size_t size)
     return size > 0;
 }
 
+/* What begins with a hyphen is an option to many programs, and a range of its own kind to some. */
 static bool is_part(const char *text, size_t size)
 {
-    return is_word(text, size) && text[0] != '.' && text[0] != '_';
+    return is_word(text, size) && !strchr("._-", text[0]);
 }
 
 static bool is_name(const char *name, size_t size)

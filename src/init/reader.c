@@ -59,7 +59,7 @@ static int open_file(const char *path, uint64_t *ret_size, struct err *e)
 int reader_open(const struct frame *f, struct err *e)
 {
     struct message_read_file m;
-    struct message_opened    opened;
+    struct message_opened    opened = {0};
     struct reading          *r = find_reading(0);
     struct err               failure = {0};
     autobuf struct buf       b;

@@ -25,13 +25,12 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct layer_dep *)a)->name, ((const struct layer_dep *)b)->name);
 }
 
+/* n is at most LAYER_DEPS_MAX. */
 static int sort_deps(const struct layer_dep *deps, size_t n, struct layer_dep ret[LAYER_DEPS_MAX],
                      struct err *e)
 {
-    if (n > LAYER_DEPS_MAX)
-        return err_set(e, ERR_INVALID, "more than %d dependencies", LAYER_DEPS_MAX);
-    for (size_t i = 0; i < n; i++)
-        ret[i] = deps[i];
+    if (n > 0) /* of none there may be no list */
+        memcpy(ret, deps, n * sizeof *ret);
     qsort(ret, n, sizeof *ret, by_name);
     for (size_t i = 1; i < n; i++)
         if (by_name(&ret[i - 1], &ret[i]) == 0)
@@ -47,7 +46,7 @@ static void hash_word(struct sha256 *h, const char *word)
 
 int layer_key(const struct layer_set *set, char ret[LAYER_KEY_SIZE], struct err *e)
 {
-    struct layer_dep deps[LAYER_DEPS_MAX] = {0};
+    struct layer_dep deps[LAYER_DEPS_MAX];
     size_t           n = set->n;
     struct semver    node;
     struct sha256    h;
@@ -55,6 +54,8 @@ int layer_key(const struct layer_set *set, char ret[LAYER_KEY_SIZE], struct err 
 
     if (semver_parse(set->node_version, &node) < 0)
         return err_set(e, ERR_INVALID, "%.40s is no version of Node", set->node_version);
+    if (n > LAYER_DEPS_MAX)
+        return err_set(e, ERR_INVALID, "more than %d dependencies", LAYER_DEPS_MAX);
     TRY(sort_deps(set->deps, n, deps, e));
     snprintf(abi, sizeof abi, "node-%ju", (uintmax_t)node.n[0]);
     sha256_init(&h);

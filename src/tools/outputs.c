@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "tools/errors.h"
 #include "tools/tools.h"
 
 struct output {
@@ -21,7 +22,7 @@ struct output {
 };
 
 struct outputs {
-    TAILQ_HEAD(, output) list; /* oldest first */
+    TAILQ_HEAD(output_list, output) list; /* oldest first */
     size_t   n;
     uint64_t bytes;
 };
@@ -96,7 +97,7 @@ void outputs_read(struct mcp_call *c)
         return;
     }
     if (keep_read(output->keep, 0, keep_size(output->keep), &bytes, &e) < 0) {
-        mcp_call_error(c, -32603, e.msg, NULL);
+        errors_refuse(c, LOST_OUTPUT, e.msg);
         return;
     }
     if (utf8_is_valid(bytes.data, bytes.size) && !memchr(bytes.data, '\0', bytes.size)) {

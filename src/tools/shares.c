@@ -24,7 +24,7 @@ struct shares {
                     enum files_change how);
     void (*note)(const char *sentence);
     void *owner;
-    LIST_HEAD(, row) rows;
+    LIST_HEAD(row_list, row) rows;
 };
 
 static void on_changed(void *owner, const char *path, enum files_change how)
@@ -89,6 +89,16 @@ static struct row *row_new(struct shares *s, const char *principal, struct err *
     return r;
 }
 
+static struct row *find(const struct shares *s, const char *principal)
+{
+    struct row *r;
+
+    LIST_FOREACH (r, &s->rows, entry)
+        if (strcmp(r->principal, principal) == 0)
+            return r;
+    return NULL;
+}
+
 int shares_get(struct shares *s, const char *principal, struct share *ret, struct err *e)
 {
     struct row *r;
@@ -96,9 +106,7 @@ int shares_get(struct shares *s, const char *principal, struct share *ret, struc
     *ret = (struct share){0};
     if (!s->dir)
         return 0;
-    LIST_FOREACH (r, &s->rows, entry)
-        if (strcmp(r->principal, principal) == 0)
-            break;
+    r = find(s, principal);
     if (!r)
         r = row_new(s, principal, e);
     if (!r)

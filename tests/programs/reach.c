@@ -248,7 +248,7 @@ int main(int argc, char **argv)
     }
     struct native_spec spec = {.memory_bytes = NATIVE_MEMORY_BYTES,
                                .disk_bytes = NATIVE_MEMORY_BYTES / 2,
-                               .cpus_milli = 2 * NATIVE_CPUS_MILLI,
+                               .cpus_milli = NATIVE_CPUS_MILLI,
                                .pids = NATIVE_PIDS,
                                .fds = NATIVE_FDS,
                                .runtime_dir = argv[1]};
