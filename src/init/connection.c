@@ -26,15 +26,9 @@ void connection_close(struct connection *c)
     c->id = 0;
 }
 
-void connection_send_tcp_reset(int *fd)
-{
-    setsockopt(*fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
-    fd_close(fd);
-}
-
 static void connection_reset(struct connection *c)
 {
-    connection_send_tcp_reset(&c->fd);
+    fd_reset(&c->fd);
     connection_close(c);
 }
 

@@ -34,5 +34,3 @@ int connection_handle(struct connection *c, const struct frame *f, struct err *e
 /* What to wait for, and what came of it. A free place waits for nothing. */
 struct pollfd connection_poll(const struct connection *c);
 void          connection_ready(struct connection *c, short events);
-
-void connection_send_tcp_reset(int *fd); /* closes it */
