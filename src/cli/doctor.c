@@ -218,8 +218,8 @@ static void try_overlay(struct examination *r)
     struct native_spec spec = default_spec(r);
     struct err         e = {0};
     struct chart_row  *runtime = chart_find(&r->chart, "runtime");
-    struct chart_row  *row = chart_add(&r->chart, "need", "overlay",
-                                       "npm packages can be shown to a sandbox that runs");
+    struct chart_row  *row =
+        chart_add(&r->chart, "need", "overlay", "npm packages can be shown to a sandbox that runs");
 
     if (!runtime || runtime->state != CHART_ON)
         return;

@@ -248,7 +248,7 @@ static const struct mcp_about about = {
     .title = "Jerboa: JavaScript in sandboxes",
     .version = JERBOA_VERSION,
     .instructions = tools_instructions,
-    .list_ttl_ms = 3600 * 1000,
+    .list_ttl_ms = 3600LL * 1000,
 };
 
 static int serve(struct service *s, const struct options *o, struct err *e)
@@ -287,7 +287,7 @@ static int serve_main(int argc, char **argv)
 {
     struct options o = {.sandbox = sandbox_options_defaults(),
                         .sandboxes = 64,
-                        .age_ms = 3600 * 1000,
+                        .age_ms = 3600LL * 1000,
                         .files_quota_bytes = 1 << 30};
     struct service s = {0};
     struct err     e = {0};

@@ -54,7 +54,9 @@ size_t dns_drop_additional(uint8_t *answer, size_t size);
 
 /* Of a whole header. */
 enum dns_code dns_code(const uint8_t *answer);
-bool          dns_is_truncated(const uint8_t *answer);
+/* A server has spoken: that there is no such name is an answer, that it cannot tell is none. */
+bool dns_is_settled(enum dns_code code);
+bool dns_is_truncated(const uint8_t *answer);
 
 /* A query of our own; its size. The name is one that dns_parse_query could have given. */
 size_t dns_ask(uint16_t id, const char *name, enum dns_type type, uint8_t ret[DNS_MESSAGE_MAX]);

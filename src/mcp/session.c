@@ -29,8 +29,8 @@ struct mcp_session {
     const struct mcp_revision    *revision;
     char                         *principal;
     char                          name[sizeof "session:" + 32]; /* of what its calls make */
-    json_t                       *capabilities;                  /* of the client */
-    json_t                       *subscriptions;                 /* an object: uri to true */
+    json_t                       *capabilities;                 /* of the client */
+    json_t                       *subscriptions;                /* an object: uri to true */
     size_t                        subscription_bytes;
     int                           log_level;
     bool                          initialized, ready;

@@ -93,3 +93,9 @@ int seal_check(int dir_fd, struct err *e)
     }
     return 0;
 }
+
+int seal_check_entry(int dir_fd, const void *arg, struct err *e)
+{
+    (void)arg;
+    return seal_check(dir_fd, e);
+}

@@ -323,16 +323,14 @@ static void test_data_past_the_window_is_a_violation(void **state)
 
 static void test_resets_travel(void **state)
 {
-    static const struct linger at_once = {.l_onoff = 1};
-    char                       byte;
+    char byte;
 
     (void)state;
     begin("npm", NULL);
     connect_to(FIRST, "127.0.0.1", port);
     accept_outside();
     turn(5);
-    setsockopt(outside, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    fd_close(&outside);
+    fd_reset(&outside);
     WAIT(frames[FRAME_RESET] == 1);
     frame(FRAME_DATA, FIRST, STREAM_OUT, "x", 1); /* crossed it: dropped */
     assert_null(violation);
