@@ -1,6 +1,6 @@
 // The store that survives: killed, cut off, full, read-only, damaged, used by two at once.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes, randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { chmod, mkdir, readdir, readFile, rm, stat, symlink, truncate, unlink, utimes, writeFile } from 'node:fs/promises';
@@ -323,6 +323,10 @@ test('a damaged entry is found, named and fetched again', limit, async (t) => {
     'its directory is gone': ['lib/node_modules/npm/bin/npm-cli.js is missing', (dir) => rm(`${dir}/lib`, { recursive: true })],
     'the seal is gone': ['it has no seal', (dir) => rm(`${dir}/.seal`)],
     'the seal is empty': ['its seal cannot be read', (dir) => truncate(`${dir}/.seal`, 0)],
+    'the seal is a pipe that nobody writes to': ['its seal cannot be read', async (dir) => {
+      await rm(`${dir}/.seal`);
+      execFileSync('mkfifo', [`${dir}/.seal`]);
+    }],
   };
   const store = await makeStore(t);
   const dir = dirOf(store, '24.1.0');
