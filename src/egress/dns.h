@@ -20,7 +20,8 @@ enum {
     DNS_ADDRESSES_MAX = 16,
 };
 
-enum dns_type { DNS_A = 1, DNS_AAAA = 28, DNS_OPT = 41, DNS_ANY = 255 };
+/* From DNS_META to DNS_ANY: no records, but questions about many, as zone transfers are. */
+enum dns_type { DNS_A = 1, DNS_AAAA = 28, DNS_OPT = 41, DNS_META = 128, DNS_ANY = 255 };
 enum dns_code { DNS_OK = 0, DNS_SERVER_FAILED = 2, DNS_NO_SUCH_NAME = 3, DNS_REFUSED = 5 };
 
 struct dns_query {

@@ -144,8 +144,8 @@ static void decide(struct lookup *l)
         answer(l, DNS_NO_SUCH_NAME, NULL);
     } else if (l->query.type == DNS_A || l->query.type == DNS_AAAA) {
         l->resolving = resolver_find(e->resolver, l->query.name, on_found, l);
-    } else if (l->query.type == DNS_ANY) {
-        answer(l, DNS_REFUSED, NULL); /* it would tell addresses, private ones too */
+    } else if (l->query.type >= DNS_META && l->query.type <= DNS_ANY) {
+        answer(l, DNS_REFUSED, NULL); /* ANY, AXFR … would tell addresses, private ones too */
     } else {
         l->forwarded = upstream_ask(resolver_upstream(e->resolver), l->message,
                                     l->query.question_end, on_forwarded, l);

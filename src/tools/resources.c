@@ -27,6 +27,8 @@ static void answer(struct mcp_call *c, const char *path, const uint8_t *bytes, s
 {
     const char *type = mime_of(path, bytes, size < MIME_HEAD ? size : MIME_HEAD);
 
+    if (size == 0) /* of an empty file there may be no bytes at all */
+        bytes = (const uint8_t *)"";
     if (mime_is_text(type) && utf8_is_valid(bytes, size) && !memchr(bytes, '\0', size)) {
         autofree char *text = str_ndup((const char *)bytes, size);
         mcp_call_contents(c, type, text);

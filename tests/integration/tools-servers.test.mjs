@@ -4,17 +4,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { until } from './jerboa.mjs';
-import { connect, connectFor, failed, inside, limit, refused, text, texts, variants } from './tools.mjs';
-
-/** A port that was free a moment ago. */
-async function freePort() {
-  const listener = net.createServer().listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const { port } = listener.address();
-  listener.close();
-  await once(listener, 'close');
-  return port;
-}
+import { connect, connectFor, failed, freePort, inside, limit, refused, text, texts, variants } from './tools.mjs';
 
 const answering = (port, words) => `import http from 'node:http'; console.log('up: ${words}');
   http.createServer((request, response) => response.end('${words} ' + request.url)).listen(${port})`;

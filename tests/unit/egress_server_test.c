@@ -704,6 +704,18 @@ static enum dns_code code_of_lookup(uint32_t channel, const char *name, enum dns
     return dns_code(found);
 }
 
+/* ANY, zone transfers and their like: whatever the name servers would say, they are not asked. */
+static void test_questions_about_many_records_are_refused(void **state)
+{
+    static const int types[] = {128, 249, 251, 252, 255};
+
+    (void)state;
+    begin("npm", NULL);
+    for (uint32_t i = 0; i < sizeof types / sizeof *types; i++)
+        assert_int_equal(code_of_lookup(FIRST + i, "registry.test", (enum dns_type)types[i]),
+                         DNS_REFUSED);
+}
+
 static void test_lookups_a_second(void **state)
 {
     const struct egress_limits few = {.lookups_per_second = 5};
@@ -789,6 +801,7 @@ int main(void)
         TEST(test_a_policy_changes_while_a_name_is_resolved),
         TEST(test_connections_at_once),
         TEST(test_connects_a_second),
+        TEST(test_questions_about_many_records_are_refused),
         TEST(test_lookups_a_second),
         TEST(test_what_does_not_answer_is_said),
         TEST(test_a_name_has_a_made_up_address_that_leads_to_it),
