@@ -250,7 +250,7 @@ static void object(struct connection *c, const struct policy *by)
     if (what)
         refused_note_special(&e->refused, c->host, c->port, &c->address, what);
     else
-        refused_note_policy(&e->refused, by, c->host, c->port);
+        refused_note_policy(&e->refused, &e->gates, by, c->host, c->port);
     reset(c);
 }
 
