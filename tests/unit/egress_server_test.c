@@ -515,10 +515,14 @@ static void test_policies_refuse(void **state)
         assert_string_equal(refused_rule(), "loopback address 127.0.0.1");
         connect_to(FIRST + 1, "198.18.77.77", 443); /* nobody's made-up address */
         assert_int_equal(frames[FRAME_RESET], 2);
-        assert_string_equal(refused_rule(), "made-up address 198.18.77.77");
+        assert_string_equal(refused_word("allow"),
+                            "nothing to allow: it stands for no name of this sandbox");
+        connect_to(FIRST + 2, "93.184.216.34", 0);
+        assert_int_equal(frames[FRAME_RESET], 3);
+        assert_string_equal(refused_rule(), "port 0");
         if (i == 0) {
-            connect_to(FIRST + 2, "93.184.216.34", 443);
-            assert_int_equal(frames[FRAME_RESET], 3);
+            connect_to(FIRST + 3, "93.184.216.34", 443);
+            assert_int_equal(frames[FRAME_RESET], 4);
             assert_string_equal(refused_rule(), "network policy 'none'");
         }
         egress_free(egress);
