@@ -12,7 +12,6 @@
 #include "cli/verb.h"
 #include "config.h"
 #include "store/store.h"
-#include "tools/file_uri.h"
 #include "tools/tools.h"
 #include "transport/serve.h"
 
@@ -88,24 +87,29 @@ static void on_note(void *owner, const char *sentence)
 
 static const struct boxes_ops boxes_ops = {on_boxes_changed, on_walls, on_note};
 
-static void on_file_changed(void *owner, const char *principal, const char *dir, const char *path,
-                            enum files_change how)
+static void on_file_updated(void *owner, const char *principal, const char *uri)
 {
     struct service *s = owner;
-    autofree char  *uri = file_uri_on_host(dir, path);
 
-    if (!s->tools.mcp)
-        return; /* nobody listens any more */
-    if (how == FILES_UPDATED)
+    if (s->tools.mcp) /* else nobody listens any more */
         mcp_server_resource_updated(s->tools.mcp, principal, uri);
-    else
+}
+
+static void on_files_listed(void *owner, const char *principal)
+{
+    struct service *s = owner;
+
+    if (s->tools.mcp)
         mcp_server_resources_changed(s->tools.mcp, principal);
 }
 
-static void on_files_note(const char *sentence)
+static void on_files_note(void *owner, const char *sentence)
 {
+    (void)owner;
     log_line(LOG_WARN, "files", "%s", sentence);
 }
+
+static const struct shares_ops shares_ops = {on_file_updated, on_files_listed, on_files_note};
 
 static void on_layers_note(const char *sentence)
 {
@@ -117,6 +121,7 @@ static void on_session_end(void *context, const char *owner)
     struct tools *t = context;
 
     boxes_stop_owner(t->boxes, owner);
+    outputs_drop_owner(t->outputs, owner);
 }
 
 static void compose_env(struct service *s, const struct native_spec *spec)
@@ -183,7 +188,7 @@ static int service_init(struct service *s, const struct options *o, struct err *
     TRY(make_layers(s, o, e));
     make_boxes(s, o);
     s->tools.outputs = outputs_new();
-    s->tools.shares = shares_new(s->base, s->files_dir, on_file_changed, on_files_note, s);
+    s->tools.shares = shares_new(s->base, s->files_dir, &shares_ops, s);
     s->tools.files_quota_bytes = o->files_quota_bytes;
     s->tools.words = (struct words){.memory_bytes = o->sandbox.memory_bytes,
                                     .disk_bytes = o->sandbox.disk_bytes,
