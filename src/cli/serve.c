@@ -12,6 +12,7 @@
 #include "cli/verb.h"
 #include "config.h"
 #include "store/store.h"
+#include "tools/following.h"
 #include "tools/tools.h"
 #include "transport/serve.h"
 
@@ -122,6 +123,13 @@ static void on_session_end(void *context, const char *owner)
 
     boxes_stop_owner(t->boxes, owner);
     outputs_drop_owner(t->outputs, owner);
+}
+
+static void on_subscribe(void *context)
+{
+    struct tools *t = context;
+
+    following_look(t->following);
 }
 
 static void compose_env(struct service *s, const struct native_spec *spec)
@@ -260,9 +268,12 @@ static int serve(struct service *s, const struct options *o, struct err *e)
     s->tools.mcp = mcp_server_new(s->base, &about, &s->tools);
     tools_register(&s->tools);
     mcp_server_on_session_end(s->tools.mcp, on_session_end);
+    s->tools.following = following_new(&s->tools, s->base);
+    mcp_server_on_subscribe(s->tools.mcp, on_subscribe);
     if (!s->files_dir)
         log_line(LOG_INFO, "files", "FILES_DIR is not set: /workspace/files goes with its sandbox");
     r = serve_run(s->tools.mcp, s->base, &o->serve, e);
+    following_free(s->tools.following);
     mcp_server_free(s->tools.mcp);
     s->tools.mcp = NULL;
     stop_boxes(s);
