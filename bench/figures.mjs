@@ -2,6 +2,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
@@ -181,11 +182,25 @@ async function churn() {
   figure('50 sandboxes with node -e 0: each', withNode.median_ms, 'ms');
 }
 
+// ---- FILES_DIR, see bench/files.c ----
+
+function files() {
+  const text = output(program('files'), [tmpdir(), '10000']);
+  const of = Object.fromEntries(text.trim().split('\n').map((line) => line.split(' ')).map(([k, v]) => [k, Number(v)]));
+  figure('10,000 files in FILES_DIR: the walk at the start', of.open_ms, 'ms');
+  figure('  a run that changes none: more', of.run_ms, 'ms', { most: 5 });
+  figure('  slowest of 201', of.run_worst_ms, 'ms');
+  figure('  a run that changes one: more', of.change_ms, 'ms', { most: 5 });
+  figure('  a run that loses its events, and walks: more', of.walk_ms, 'ms');
+  figure('a writer at full speed: beyond its quota', of.quota_mb, 'MB');
+}
+
 beginTable();
 coldStart();
 work();
 await init();
 egress();
 stream();
+files();
 await churn();
 endTable();

@@ -37,6 +37,11 @@ static void require_same(const struct frame *f, int packed, const struct buf *b)
 
 ROUND_TRIP(write_file)
 ROUND_TRIP(attach)
+ROUND_TRIP(dial)
+ROUND_TRIP(read_file)
+ROUND_TRIP(opened)
+ROUND_TRIP(scan)
+ROUND_TRIP(scanned)
 ROUND_TRIP(exited)
 ROUND_TRIP(connect)
 ROUND_TRIP(error)
@@ -55,6 +60,20 @@ static void round_trip_spawn(const struct frame *f)
     require(m.argv[0] != NULL);
     require_same(f, message_pack_spawn(&b, &m), &b);
     message_spawn_done(&m);
+}
+
+static void round_trip_rows(const struct frame *f)
+{
+    struct frame       rest = *f;
+    struct message_row row;
+    autobuf struct buf b;
+    int                r;
+
+    buf_init(&b, FRAME_MAX);
+    while ((r = message_next_row(&rest, &row, NULL)) > 0)
+        require(message_pack_row(&b, &row) == 0);
+    require(b.size + rest.size == f->size && (r < 0) == (rest.size > 0));
+    require(b.size == 0 || memcmp(b.data, f->payload, b.size) == 0);
 }
 
 static void round_trip_number(const struct frame *f)
@@ -76,6 +95,12 @@ static void unpack_all(const struct frame *f)
     round_trip_spawn(f);
     round_trip_write_file(f);
     round_trip_attach(f);
+    round_trip_dial(f);
+    round_trip_read_file(f);
+    round_trip_opened(f);
+    round_trip_scan(f);
+    round_trip_rows(f);
+    round_trip_scanned(f);
     round_trip_exited(f);
     round_trip_connect(f);
     round_trip_error(f);

@@ -4,10 +4,13 @@
  * and init must survive them. world.c stands in for everything around init. Its stdout is a file in
  * memory, read back after every turn: whatever init sends must be frames that init may send.
  *
- * channel.c and egress.c are included, not linked: their tables have no function that empties them
- * (init ends with them), and their bounds are asserted here. */
+ * channel.c, egress.c and their like are included, not linked: their tables have no function that
+ * empties them (init ends with them), and their bounds are asserted here. */
 #include "init/channel.c"
+#include "init/dial.c"
 #include "init/egress.c"
+#include "init/reader.c"
+#include "init/scan.c"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -47,6 +50,14 @@ static void check_output(void)
     assert(ftruncate(1, 0) == 0 && lseek(1, 0, SEEK_SET) == 0);
 }
 
+static void check_connection(const struct connection *c)
+{
+    assert(c->fd >= 0 && c->in.size + c->owed <= WINDOW_CONNECTION &&
+           c->owed < CONNECTION_CREDIT_STEP);
+    assert(c->credit <= WINDOW_CONNECTION && !(c->in_shut && c->out_ended));
+    assert(!c->in_shut || (c->in_ended && c->in.size == 0));
+}
+
 static void check_bounds(void)
 {
     for (size_t i = 0; i < CHANNELS_MAX; i++) {
@@ -59,28 +70,36 @@ static void check_bounds(void)
             assert(c->outputs[k].credit <= WINDOW_FROM_INIT);
         assert(c->kind == CHANNEL_PROCESS ? c->file_fd < 0 : c->file_fd >= 0 && c->pid == 0);
     }
-    for (size_t i = 0; i < EGRESS_CONNECTIONS_MAX; i++) {
-        const struct connection *c = &connections[i];
-
-        if (!c->id)
-            continue;
-        assert(i < n_places && c->fd >= 0 && c->id & CHANNEL_OF_INIT);
-        assert(c->in.size + c->owed <= WINDOW_CONNECTION && c->owed < CREDIT_STEP);
-        assert(c->credit <= WINDOW_CONNECTION && !(c->in_shut && c->out_ended));
-        assert(!c->in_shut || (c->in_ended && c->in.size == 0));
-    }
+    for (size_t i = 0; i < EGRESS_CONNECTIONS_MAX; i++)
+        if (connections[i].id) {
+            assert(i < n_places && connections[i].id & CHANNEL_OF_INIT);
+            check_connection(&connections[i]);
+        }
+    for (size_t i = 0; i < DIALS_MAX; i++)
+        if (dials[i].connection.id) {
+            assert(i < n_dials && !(dials[i].connection.id & CHANNEL_OF_INIT));
+            check_connection(&dials[i].connection);
+        }
+    for (size_t i = 0; i < READERS_MAX; i++)
+        assert(!readings[i].id || (readings[i].fd >= 0 && readings[i].credit <= WINDOW_FROM_INIT));
+    for (size_t i = 0; i < SCANS_MAX; i++)
+        assert(!scans[i].id || scans[i].queue.size <= SCAN_QUEUE_MAX);
 }
 
 /* One round of main.c's loop, without waiting. */
 static void turn(void)
 {
-    struct pollfd polls[CHANNEL_POLLS_MAX + EGRESS_POLLS_MAX];
+    struct pollfd polls[CHANNEL_POLLS_MAX + EGRESS_POLLS_MAX + DIALS_MAX];
     size_t        first = channel_fill_polls(polls), n = egress_fill_polls(polls + first);
+    size_t        n_dialled = dial_fill_polls(polls + first + n);
 
-    assert(first <= CHANNEL_POLLS_MAX && n <= EGRESS_POLLS_MAX);
-    poll(polls, first + n, 0);
+    assert(first <= CHANNEL_POLLS_MAX && n <= EGRESS_POLLS_MAX && n_dialled <= DIALS_MAX);
+    poll(polls, first + n + n_dialled, 0);
     channel_ready(polls);
     egress_ready(polls + first);
+    dial_ready(polls + first + n);
+    reader_step();
+    scan_step();
     world_turn();
     channel_reap();
     check_bounds();
@@ -121,13 +140,31 @@ static void empty_egress(void)
 
     for (size_t i = 0; i < EGRESS_CONNECTIONS_MAX; i++)
         if (connections[i].id)
-            close_connection(&connections[i]);
+            connection_close(&connections[i]);
+    forget_places();
     while ((fd = accept4(doors.connections[0], NULL, NULL, SOCK_CLOEXEC)) >= 0)
         close(fd);
     while (recv(doors.lookups[0], &byte, 1, 0) >= 0)
         ;
     memset(lookups, 0, sizeof lookups);
     n_lookups = last_number = 0;
+}
+
+static void empty_tables(void)
+{
+    for (size_t i = 0; i < CHANNELS_MAX; i++)
+        if (channels[i].kind)
+            close_channel(&channels[i]);
+    for (size_t i = 0; i < DIALS_MAX; i++)
+        if (dials[i].connection.id)
+            connection_close(&dials[i].connection);
+    forget_dials();
+    for (size_t i = 0; i < READERS_MAX; i++)
+        if (readings[i].id)
+            close_reading(&readings[i]);
+    for (size_t i = 0; i < SCANS_MAX; i++)
+        if (scans[i].id)
+            close_scan(&scans[i]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -146,9 +183,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     feed(&inbox, data, size);
     turn();
     inbox_done(&inbox);
-    for (size_t i = 0; i < CHANNELS_MAX; i++)
-        if (channels[i].kind)
-            close_channel(&channels[i]);
+    empty_tables();
     world_reset();
     empty_egress();
     return 0;

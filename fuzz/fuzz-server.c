@@ -7,13 +7,14 @@
  *
  * The first byte of an input says what the server's user does meanwhile (enum below); the rest are
  * the bytes of init. One run is under way: two files, the second longer than the window, then a
- * program that is given more stdin than its window.
+ * program that is given more stdin than its window. Or, instead, everything that looks inside.
  *
  * Asserted: however init behaves, the run and the sandbox end, each once; nothing stays on the
  * loop; and what the server sends are frames that a server may send, DATA within the window. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,9 @@
 #include "base/fd.h"
 #include "engine/native.h"
 #include "pipe/message.h"
+#include "sandbox/download.h"
+#include "sandbox/listing.h"
+#include "sandbox/port.h"
 #include "sandbox/run.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -33,9 +37,12 @@ enum {
     JAIL_DIES = 4, /* the jail is gone in the middle */
     HOLD_BACK = 8, /* the reader of the output gives credit back only every other time */
     AT_ONCE = 16,  /* init's bytes come as they fit, not a frame at a time */
+    LOOK = 32,  /* instead of the run: a wait for a port (channels 1 and 2), a file (3), a listing
+                   (4) */
+    VISIT = 64, /* with LOOK: also a port (5) and a client of it (6) */
 };
 
-enum { STDIN_SIZE = 3 * WINDOW_TO_INIT / 2, CHANNELS = 8 };
+enum { STDIN_SIZE = 3 * WINDOW_TO_INIT / 2, CHANNELS = 256, DOWNLOAD_MAX = 2000 };
 
 /* One input's worth of everything. */
 static struct play {
@@ -50,6 +57,13 @@ static struct play {
     unsigned        flags;
     size_t          stdin_left, outputs;
     int             runs_done, sandboxes_done;
+
+    /* LOOK */
+    struct port_wait *wait; /* these three until they are done */
+    struct download  *download;
+    struct listing   *listing;
+    struct port      *port;
+    int               client_fd;
 } play;
 
 /* ---- the jail and the receiving half of init ---- */
@@ -118,6 +132,8 @@ static void heard_by_init(const struct frame *f)
     assert(f->channel < CHANNELS);
     if (f->type == FRAME_SPAWN || f->type == FRAME_WRITE_FILE)
         play.window[f->channel] += WINDOW_TO_INIT;
+    if (f->type == FRAME_DIAL)
+        play.window[f->channel] += WINDOW_CONNECTION;
     if (f->type == FRAME_DATA) {
         play.window[f->channel] -= (int64_t)f->size;
         assert(f->stream == STREAM_IN && play.window[f->channel] >= 0);
@@ -164,7 +180,7 @@ static void note_credit(const uint8_t *data, size_t size)
 
     for (; (n = frame_parse(data, size, PEER_INIT, &f, NULL)) > 0; data += n, size -= (size_t)n)
         if (f.type == FRAME_CREDIT && f.channel < CHANNELS &&
-            message_unpack_u32(&f, &bytes, NULL) == 0 && bytes <= WINDOW_TO_INIT)
+            message_unpack_u32(&f, &bytes, NULL) == 0 && bytes <= WINDOW_CONNECTION)
             play.window[f.channel] += bytes;
 }
 
@@ -226,6 +242,83 @@ static void on_walls(void *owner, const json_t *list)
 static const struct sandbox_ops sandbox_ops = {on_sandbox_done, on_walls};
 static const struct run_ops     run_ops = {on_output, on_stdin_room, on_run_done};
 
+/* ---- the user who looks inside ---- */
+
+static void on_waited(void *owner, bool answered)
+{
+    (void)owner;
+    (void)answered;
+    assert(play.wait);
+    play.wait = NULL;
+}
+
+static void on_downloaded(void *owner, const struct err *e, const uint8_t *bytes, size_t size,
+                          uint64_t whole)
+{
+    static volatile uint8_t sink;
+
+    (void)owner;
+    assert(play.download && size <= DOWNLOAD_MAX && (e->kind ? size == 0 : whole >= size));
+    if (size > 0)
+        sink = bytes[size - 1];
+    (void)sink;
+    play.download = NULL;
+}
+
+static void on_listed(void *owner, const struct err *e, const struct listing_row *rows, size_t n,
+                      bool cut)
+{
+    (void)owner;
+    (void)cut;
+    assert(play.listing && n <= 4 && (!e->kind || n == 0));
+    for (size_t i = 0; i < n; i++)
+        assert(rows[i].path[0] && rows[i].path[0] != '/' && rows[i].kind < ROW_KINDS);
+    play.listing = NULL;
+}
+
+static int connect_to_port(void)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(port_number(play.port)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int                fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert(connect(fd, (struct sockaddr *)&to, sizeof to) == 0 && write(fd, "hello", 5) == 5);
+    /* so that millions of them leave nothing with the kernel */
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
+    return fd;
+}
+
+static void look_inside(void)
+{
+    static const struct listing_bounds bounds = {.entries = 4, .depth = 3, .ms = 60000};
+
+    play.runs_done = 1; /* there is none */
+    play.wait = port_wait_start(play.sandbox, 3000, 60000, on_waited, NULL);
+    play.download = download_start(play.sandbox, "a/b", DOWNLOAD_MAX, on_downloaded, NULL);
+    play.listing = listing_start(play.sandbox, "a", &bounds, on_listed, NULL);
+    if (!(play.flags & VISIT))
+        return;
+    play.port = port_open(play.sandbox, 0, 3000, NULL);
+    assert(play.port);
+    play.client_fd = connect_to_port();
+}
+
+static void give_up(void)
+{
+    if (play.wait)
+        port_wait_cancel(play.wait);
+    if (play.download)
+        download_cancel(play.download);
+    if (play.listing)
+        listing_cancel(play.listing);
+    port_close(play.port);
+    play.wait = NULL;
+    play.download = NULL;
+    play.listing = NULL;
+    play.port = NULL;
+}
+
 static void set_the_scene(void)
 {
     static const uint8_t         bytes[WINDOW_TO_INIT + 1000];
@@ -236,7 +329,10 @@ static void set_the_scene(void)
     autojson json_t *plan = json_object();
 
     play.sandbox = sandbox_start(play.base, plan, NULL, &sandbox_ops, NULL, NULL);
-    play.run = run_start(play.sandbox, &spec, &run_ops, NULL);
+    if (play.flags & LOOK)
+        look_inside();
+    else
+        play.run = run_start(play.sandbox, &spec, &run_ops, NULL);
     turn();
 }
 
@@ -244,6 +340,8 @@ static void interfere(void)
 {
     if (play.flags & CANCEL && play.run)
         run_end(play.run, VERDICT_CANCELLED);
+    if (play.flags & CANCEL && play.flags & LOOK)
+        give_up();
     if (play.flags & STOP && play.sandbox)
         sandbox_stop(play.sandbox);
     if (play.flags & JAIL_DIES)
@@ -286,7 +384,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     base = play.base ? play.base : event_base_new();
     signal(SIGPIPE, SIG_IGN);
-    play = (struct play){.base = base, .flags = data[0], .stdin_left = STDIN_SIZE};
+    play = (struct play){.base = base, .flags = data[0], .stdin_left = STDIN_SIZE, .client_fd = -1};
     buf_init(&play.from_server, 4 << 20);
     buf_init(&play.to_jail, 4 << 20);
     data++, size--;
@@ -298,6 +396,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < 20 && !(play.runs_done && play.sandboxes_done); i++)
         turn();
     assert(play.runs_done == 1 && play.sandboxes_done == 1);
+    assert(!play.wait && !play.download && !play.listing);
+    port_close(play.port); /* its sandbox is gone */
+    fd_close(&play.client_fd);
     assert(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED) == 0);
     close(play.init_fd);
     close(play.control_fd);

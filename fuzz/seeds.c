@@ -16,6 +16,7 @@
     "hello 1:credit-10 1:done 2:credit-64k 2:done 3:started 3:out 3:err 3:credit-64k 3:end-out "   \
     "3:end-err 3:exited"
 
+#define LOOKS "3:opened 3:out 3:end-out 4:rows 4:scanned"
 #define VISIT "^1:connect ^1:out ^1:out ^1:credit-in-12 ^1:end-out"
 #define NAME "^1:query ^2:connect-name ^2:out ^2:end-out ^3:query ^4:connect-name ^4:out"
 
@@ -37,6 +38,8 @@ static const struct seed {
     {"frame/started-done", "1:started 1:done"},
     {"frame/connect", "^1:connect ^1:out ^1:data ^1:end-out ^1:reset"},
     {"frame/lookup", "^2:lookup ^2:found"},
+    {"frame/inside", "1:dial 2:read 3:scan"},
+    {"frame/looked-at", "2:opened 3:rows 3:scanned"},
     {"frame/cut-short", "1:cat cut"},
 
     {"init/hello-twice", "hello hello"},
@@ -73,6 +76,25 @@ static const struct seed {
      "hello 1:net-echo 2:net-half 3:net-flood 4:dns 5:net-hang-up 6:cat 7:net-echo 8:net-echo "
      "9:bulk ^1:data ^2:data ^3:credit-out ^4:found ^5:data ^6:data ^7:data ^8:end ^9:reset "
      "9:bulk ^1:end 1:kill 9:bulk ^3:reset ^2:end 9:bulk"},
+    {"init/dial",
+     "hello 1:serve 2:dial 9:bulk 2:data 9:bulk 2:credit-out 2:data 9:bulk 2:end 9:bulk"},
+    {"init/dial-ipv6", "hello 1:serve-ipv6 2:dial 9:bulk 2:data 9:bulk 1:kill 2:data 9:bulk"},
+    {"init/dial-refused",
+     "hello 2:dial 9:bulk 1:serve 3:dial-1 9:bulk 2:data 3:data 2:dial 2:reset"},
+    {"init/dial-reset", "hello 1:serve 2:dial 9:bulk 2:data 2:reset 9:bulk 2:data 2:dial 9:bulk"},
+    {"init/dial-too-early", "hello 1:serve 2:dial 2:data"},
+    {"init/dial-twice", "hello 1:serve 2:dial 9:bulk 2:dial"},
+    {"init/read", "hello 2:read 9:bulk 9:bulk 2:read-deep 3:read-some 9:bulk 2:credit-out 9:bulk"},
+    {"init/read-refused",
+     "hello 2:read-link 3:read-fifo 4:read-missing 9:bulk 2:data 3:read-dir 9:bulk"},
+    {"init/read-reset", "hello 2:read 2:reset 2:credit-out 2:read 2:data"},
+    {"init/read-path", "hello 2:read-up"},
+    {"init/scan", "hello 2:scan 9:bulk 9:bulk 3:scan-d 2:scan-few 9:bulk 9:bulk"},
+    {"init/scan-refused",
+     "hello 2:scan-file 3:scan-link 9:bulk 2:scan 2:reset 3:scan 3:credit-out"},
+    {"init/inside-in-a-crowd",
+     "hello 1:serve 2:serve-ipv6 3:dial 4:dial 5:read 6:scan 7:cat 9:bulk 3:data "
+     "4:data 7:data 5:reset 9:bulk 3:end 4:reset 6:scan-d 7:end 9:bulk"},
     {"init/spawn-on-a-channel-of-init", "hello ^1:cat"},
 
     {"server/good-run", "+0 " GOOD_RUN},
@@ -131,6 +153,25 @@ static const struct seed {
     {"egress/message-txt", "+1 dns-txt"},
     {"egress/message-answer", "+1 dns-answer"},
 
+    {"server/inside", "+32 hello " LOOKS " 2:started 2:end-out"},
+    {"server/inside-at-once", "+48 hello " LOOKS " 2:started 2:out 2:end-out"},
+    {"server/inside-refused", "+32 hello 2:error 3:error 4:error"},
+    {"server/inside-cancelled", "+33 hello 3:opened 4:rows"},
+    {"server/inside-stopped", "+34 hello 3:opened 3:out 4:rows 2:started"},
+    {"server/inside-cut-by-stop", "+34 hello " LOOKS " 2:started"},
+    {"server/file-more-than-asked", "+32 hello 3:opened 3:bulk-out 3:bulk-out 3:bulk-out"},
+    {"server/file-not-opened", "+32 hello 3:out"},
+    {"server/file-opened-twice", "+32 hello 3:opened 3:opened"},
+    {"server/rows-up", "+32 hello 4:rows-up"},
+    {"server/rows-too-many", "+32 hello 4:rows 4:rows 4:rows"},
+    {"server/rows-of-a-kind-that-is-not", "+32 hello 4:rows-strange"},
+    {"server/visit", "+96 hello 6:started 6:out 6:credit-in-12 6:end-out"},
+    {"server/visit-refused", "+96 hello 6:error 2:error"},
+    {"server/visit-reset", "+96 hello 6:started 6:out 6:reset"},
+    {"server/visit-before-it-started", "+96 hello 6:out"},
+    {"server/visit-past-the-end", "+96 hello 6:started 6:end-out 6:out"},
+    {"server/visit-credit-too-much", "+96 hello 6:started 6:credit-64k 6:credit-64k"},
+    {"server/visit-stopped", "+98 hello 6:started 6:out"},
     {"server/cut-short", "+0 hello 1:done 2:credit-64k 2:done 3:started 3:out cut"},
 };
 
@@ -152,6 +193,65 @@ static int file(struct buf *b, const char *path)
 static int layer(struct buf *b, const char *path)
 {
     return message_pack_attach(b, &(struct message_attach){path, "/workspace/node_modules"});
+}
+
+static int dial(struct buf *b, const char *text)
+{
+    return message_pack_dial(b, &(struct message_dial){(uint16_t)atoi(text)});
+}
+
+/* `text`: how much, then the path. */
+static int read_file(struct buf *b, const char *text)
+{
+    const char *path = strchr(text, ' ') + 1;
+
+    return message_pack_read_file(b, &(struct message_read_file){(uint64_t)atoi(text), path});
+}
+
+static int scan(struct buf *b, const char *text)
+{
+    const char *path = strchr(text, ' ') + 1;
+
+    return message_pack_scan(b, &(struct message_scan){(uint32_t)atoi(text), 3, path});
+}
+
+static int opened(struct buf *b, const char *text)
+{
+    return message_pack_opened(b, &(struct message_opened){(uint64_t)atoi(text)});
+}
+
+static int rows(struct buf *b, const char *text)
+{
+    if (message_pack_row(b, &(struct message_row){ROW_DIR, 4096, 1, "a"}) < 0)
+        return -1;
+    return message_pack_row(b, &(struct message_row){ROW_FILE, 12, 1, text});
+}
+
+static int rows_strange(struct buf *b, const char *text)
+{
+    return message_pack_row(b, &(struct message_row){ROW_KINDS, 12, 1, text});
+}
+
+static int scanned(struct buf *b, const char *text)
+{
+    return message_pack_scanned(b, &(struct message_scanned){*text == '1'});
+}
+
+/* A path that no one packs. */
+static int read_up(struct buf *b, const char *text)
+{
+    if (read_file(b, text) < 0)
+        return -1;
+    memcpy(b->data + b->size - 3, "..", 2);
+    return 0;
+}
+
+static int rows_up(struct buf *b, const char *text)
+{
+    if (rows(b, text) < 0)
+        return -1;
+    memcpy(b->data + b->size - 3, "..", 2);
+    return 0;
 }
 
 static int number(struct buf *b, const char *text)
@@ -293,6 +393,28 @@ static const struct word {
     {"net-half", FRAME_SPAWN, 0, spawn, "/bin/h"},
     {"net-hang-up", FRAME_SPAWN, 0, spawn, "/bin/r"},
     {"dns", FRAME_SPAWN, 0, spawn, "/bin/d"},
+    {"serve", FRAME_SPAWN, 0, spawn, "/bin/s"},
+    {"serve-ipv6", FRAME_SPAWN, 0, spawn, "/bin/l"},
+    {"dial", FRAME_DIAL, 0, dial, "3000"},
+    {"dial-1", FRAME_DIAL, 0, dial, "1"},
+    {"read", FRAME_READ_FILE, 0, read_file, "1000 a"},
+    {"read-some", FRAME_READ_FILE, 0, read_file, "3 a"},
+    {"read-deep", FRAME_READ_FILE, 0, read_file, "1000 d/b"},
+    {"read-dir", FRAME_READ_FILE, 0, read_file, "1000 d"},
+    {"read-link", FRAME_READ_FILE, 0, read_file, "1000 l"},
+    {"read-fifo", FRAME_READ_FILE, 0, read_file, "1000 p"},
+    {"read-missing", FRAME_READ_FILE, 0, read_file, "1000 d/missing"},
+    {"read-up", FRAME_READ_FILE, 0, read_up, "1000 d/xx"},
+    {"scan", FRAME_SCAN, 0, scan, "100 "},
+    {"scan-d", FRAME_SCAN, 0, scan, "100 d"},
+    {"scan-few", FRAME_SCAN, 0, scan, "2 "},
+    {"scan-file", FRAME_SCAN, 0, scan, "100 a"},
+    {"scan-link", FRAME_SCAN, 0, scan, "100 l"},
+    {"opened", FRAME_OPENED, 0, opened, "12"},
+    {"rows", FRAME_ROWS, 0, rows, "a/b"},
+    {"rows-up", FRAME_ROWS, 0, rows_up, "a/b/xx"},
+    {"rows-strange", FRAME_ROWS, 0, rows_strange, "a"},
+    {"scanned", FRAME_SCANNED, 0, scanned, "0"},
     {"connect", FRAME_CONNECT, 0, connect_to, "443 93.184.215.14"},
     {"connect-name", FRAME_CONNECT, 0, connect_to, "443 198.18.1.0"},
     {"connect-name-0", FRAME_CONNECT, 0, connect_to, "0 198.18.1.0"},

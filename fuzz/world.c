@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -125,6 +127,8 @@ static void use_network(struct program *p)
     bool        asks = p->what == 'd', is_new = p->net < 0;
     ssize_t     n;
 
+    if (is_new && (p->what == 's' || p->what == 'l'))
+        return; /* until somebody dials */
     if (is_new)
         p->net =
             asks ? call_door(DOOR_LOOKUPS, SOCK_DGRAM) : call_door(DOOR_CONNECTIONS, SOCK_STREAM);
@@ -139,7 +143,7 @@ static void use_network(struct program *p)
         shutdown(p->net, SHUT_WR);
     else if (n == 0 || (p->what == 'r' && n > 0))
         fd_close(&p->net); /* and connects again: next turn */
-    else if (p->what == 't' && n > 0)
+    else if (strchr("tsl", p->what) && n > 0)
         n = write(p->net, bytes, (size_t)n);
 }
 
@@ -153,7 +157,7 @@ void world_turn(void)
 
         if (p->ended || !p->what)
             continue;
-        if (strchr("tfhrd", p->what))
+        if (strchr("tfhrdsl", p->what))
             use_network(p);
         else if (p->what == 'x')
             end_program(p, 3 << 8);
@@ -201,6 +205,29 @@ pid_t __wrap_wait4(pid_t pid, int *status, int options, struct rusage *usage)
     return -1;
 }
 
+/* ---- servers inside ---- */
+
+int world_dial(uint16_t port, bool is_ipv6, struct err *e)
+{
+    int ends[2], fd = -1;
+
+    errno = ECONNREFUSED;
+    for (size_t i = 0; i < n_programs; i++) {
+        struct program *p = &programs[i];
+        bool            wants_ipv6 = p->what == 'l';
+
+        if (p->ended || p->net >= 0 || (p->what != 's' && p->what != 'l') || port == 1)
+            continue;
+        if (is_ipv6 == wants_ipv6 &&
+            socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0) {
+            fd = ends[0];
+            p->net = ends[1];
+            break;
+        }
+    }
+    return fd < 0 ? err_sys(e, "connect to port %u inside", port) : fd;
+}
+
 /* ---- files ---- */
 
 int world_create_file(const char *temp_path, mode_t mode, struct err *e)
@@ -225,6 +252,49 @@ int world_publish(const char *temp_path, const char *path, struct err *e)
 void world_discard(const char *temp_path)
 {
     (void)temp_path;
+}
+
+/* A small tree, made once, so that there is something to find: a file, a directory with another, a
+ * link, a FIFO. It goes when the fuzzer ends by itself. */
+static char workspace[] = "/tmp/fuzz-init.XXXXXX";
+
+static const char *const tree[] = {"d/b", "d", "a", "l", "p"};
+
+static void remove_workspace(void)
+{
+    int fd = open(workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    for (size_t i = 0; i < sizeof tree / sizeof tree[0]; i++)
+        unlinkat(fd, tree[i], tree[i][0] == 'd' && !tree[i][1] ? AT_REMOVEDIR : 0);
+    fd_close(&fd);
+    rmdir(workspace);
+}
+
+static int make_workspace(void)
+{
+    int fd = mkdtemp(workspace) ? open(workspace, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    atexit(remove_workspace);
+    mkdirat(fd, "d", 0755);
+    for (int i = 0; i < 2; i++) {
+        int made = openat(fd, i ? "d/b" : "a", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+        fd_write_all(made, "some text", 9);
+        fd_close(&made);
+    }
+    (void)!symlinkat("/etc/passwd", fd, "l");
+    mkfifoat(fd, "p", 0644);
+    return fd;
+}
+
+int world_open_workspace(struct err *e)
+{
+    static int fd = -1;
+    int        copy;
+
+    if (fd < 0)
+        fd = make_workspace();
+    copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    return copy < 0 ? err_sys(e, "open the workspace") : copy;
 }
 
 bool world_disk_is_full(void)

@@ -5,8 +5,10 @@
  * `n` cannot be started, any other waits to be killed. These use the network: `t` connects and
  * sends back what it gets, `f` connects and writes while it can, `h` connects, says something and
  * half closes, `r` connects and hangs up when something came, `d` looks names up. The doors are
- * unix sockets. A file is a memfd; one whose name begins with `n` cannot be made, with `w` not be
- * written, with `p` not be given its name.
+ * unix sockets. `s` is a server that sends back what it gets, for who dials, `l` one on IPv6 alone;
+ * nobody listens on port 1. The workspace is a directory in /tmp, which init only reads. A file is
+ * a memfd; one whose name begins with `n` cannot be made, with `w` not be written, with `p` not be
+ * given its name.
  *
  * The linker sends init's kill and wait4 here (--wrap): the processes exist in the table only. */
 #pragma once

@@ -24,7 +24,7 @@ static uint32_t rotate(uint32_t x, int n)
 /* The 64 words that the rounds take: the block's sixteen, and what is mixed from them. */
 static void schedule(const uint8_t *block, uint32_t w[64])
 {
-    for (int i = 0; i < 16; i++)
+    for (size_t i = 0; i < 16; i++)
         w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
                (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
     for (int i = 16; i < 64; i++) {
@@ -99,7 +99,7 @@ void sha256_end(struct sha256 *h, uint8_t ret[SHA256_SIZE])
 void sha256_hex(struct sha256 *h, char ret[2 * SHA256_SIZE + 1])
 {
     finish(h);
-    for (int i = 0; i < 8; i++)
+    for (size_t i = 0; i < 8; i++)
         snprintf(ret + 8 * i, 9, "%08x", h->state[i]);
 }
 

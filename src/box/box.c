@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/fd.h"
 #include "base/random.h"
 #include "base/str.h"
 #include "box/ports.h"
@@ -30,6 +31,7 @@ struct box {
     enum box_state       state;
     struct runtime_wait *wait;
     struct runtime       runtime;
+    int                  runtime_fd; /* held, so that gc does not remove it */
     struct sandbox      *sandbox;
     json_t              *walls;
     struct ports         ports;
@@ -41,8 +43,8 @@ struct box {
     void (*free_data)(void *data);
 
     /* facts */
-    bool       ready, stop_wanted, gone;
-    struct err err; /* why it ended by itself */
+    bool       ready, stop_wanted, gone; /* ready stays: it has been */
+    struct err err;                      /* why it ended by itself */
 };
 
 struct boxes {
@@ -50,8 +52,8 @@ struct boxes {
     const struct boxes_ops *ops;
     void                   *owner;
     struct runtimes        *runtimes;
-    TAILQ_HEAD(, box) list; /* oldest first */
-    size_t          count;  /* of those that do not end */
+    TAILQ_HEAD(box_list, box) list; /* oldest first */
+    size_t          count;          /* of those that do not end */
     struct port_set ports;
     bool            told_walls;
     void (*stopped)(void *owner);
@@ -129,6 +131,8 @@ static void on_runtime(void *owner, const struct runtime *runtime, const struct 
         b->err = *e;
     else
         b->runtime = *runtime;
+    if (!e->kind)
+        b->runtime_fd = runtime_hold(runtime, &b->err);
     later_ask(&b->later);
 }
 
@@ -158,6 +162,7 @@ static void box_free(struct box *b)
     if (b->free_data)
         b->free_data(b->data);
     layer_release(&b->layer);
+    fd_close(&b->runtime_fd);
     deadline_done(&b->age);
     deadline_done(&b->idle);
     later_done(&b->later);
@@ -238,8 +243,8 @@ static void on_age(void *owner)
 {
     struct box *b = owner;
 
-    err_set(&b->err, ERR_TIMEOUT, "the sandbox reached its age of %lld s",
-            (long long)(b->all->spec.age_ms / 1000));
+    err_set(&b->err, ERR_TIMEOUT, "the sandbox reached its age of %g s",
+            (double)b->all->spec.age_ms / 1000);
     if (b->sandbox)
         sandbox_fail(b->sandbox, b->err.kind, b->err.msg); /* what runs in it is told why */
     later_ask(&b->later);
@@ -308,6 +313,7 @@ static struct box *box_new(struct boxes *all, const struct box_spec *spec)
                       .image = str_dup(spec->image ? spec->image : all->spec.image),
                       .policy = spec->policy,
                       .one_call = spec->one_call,
+                      .runtime_fd = -1,
                       .layer.fd = -1};
     make_id(b->id);
     deadline_init(&b->age, all->spec.base, on_age, b);
@@ -381,11 +387,9 @@ static void tell_stopped(void *owner)
 
 void boxes_stop(struct boxes *all, void (*stopped)(void *owner), void *owner)
 {
-    struct box *b;
-
     all->stopped = stopped;
     all->stopped_owner = owner;
-    TAILQ_FOREACH (b, &all->list, entry)
+    for (struct box *b = TAILQ_FIRST(&all->list); b; b = TAILQ_NEXT(b, entry))
         box_stop(b);
     later_ask(&all->stopped_later);
 }
@@ -421,6 +425,16 @@ struct event_base *box_base(const struct box *b)
 const char *box_id(const struct box *b)
 {
     return b->id;
+}
+
+bool box_has_runtime(const struct box *b)
+{
+    return *b->runtime.dir != '\0';
+}
+
+bool box_was_ready(const struct box *b)
+{
+    return b->ready;
 }
 
 const char *box_owner(const struct box *b)
@@ -472,6 +486,17 @@ void box_hold_layer(struct box *b, const struct layer_hold *hold)
 const char *box_layer_dir(const struct box *b)
 {
     return b->layer.dir;
+}
+
+bool box_has_egress(const struct box *b)
+{
+    return b->sandbox && sandbox_egress(b->sandbox);
+}
+
+void box_set_policy(struct box *b, const struct policy *policy)
+{
+    if (box_has_egress(b))
+        egress_set_policy(sandbox_egress(b->sandbox), policy);
 }
 
 int box_publish(struct box *b, uint16_t port, uint16_t *ret_host, struct err *e)

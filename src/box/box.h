@@ -68,8 +68,10 @@ void boxes_free(struct boxes *all); /* when it is empty */
 struct event_base *box_base(const struct box *b);
 const char        *box_id(const struct box *b);
 const char        *box_owner(const struct box *b);
-struct sandbox    *box_sandbox(const struct box *b); /* for who has his turn */
-const json_t      *box_walls(const struct box *b);   /* as the sandbox told them; NULL: not yet */
+struct sandbox    *box_sandbox(const struct box *b);     /* for who has his turn */
+bool               box_has_runtime(const struct box *b); /* a Node was found or fetched for it */
+bool               box_was_ready(const struct box *b);   /* false: it never came up */
+const json_t      *box_walls(const struct box *b); /* as the sandbox told them; NULL: not yet */
 const char        *box_files_dir(const struct box *b);
 const char        *box_node_version(const struct box *b);
 const char        *box_runtime_dir(const struct box *b);
@@ -80,7 +82,11 @@ const char        *box_scratch_dir(const struct box *b);
 void        box_hold_layer(struct box *b, const struct layer_hold *hold);
 const char *box_layer_dir(const struct box *b);
 /* That port of it appears on this machine's loopback, see ports.h. For who has his turn. */
-int  box_publish(struct box *b, uint16_t port, uint16_t *ret_host, struct err *e);
+int box_publish(struct box *b, uint16_t port, uint16_t *ret_host, struct err *e);
+/* From now on, together with the operator's; borrowed. Not of one that shares the host's network.
+ */
+void box_set_policy(struct box *b, const struct policy *policy);
+bool box_has_egress(const struct box *b);
 void box_stop(struct box *b); /* idempotent; from now on nobody finds it */
 
 /* What others keep with a box (its servers): freed with it. */

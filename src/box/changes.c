@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "box/snapshot.h"
 #include "loop/later.h"
 #include "sandbox/download.h"
 #include "sandbox/listing.h"
@@ -18,17 +19,6 @@ static const char prefix[] = "files/";
 
 enum changes_state { CHANGES_LOOK, CHANGES_RUN, CHANGES_ROWS, CHANGES_CONTENT, CHANGES_DONE };
 
-struct seen { /* a file of the sandbox's own */
-    char   *path;
-    int64_t size, mtime_ns;
-};
-
-struct tree {
-    struct seen *rows; /* sorted by path */
-    size_t       n;
-    bool         cut;
-};
-
 struct changes {
     struct sandbox           *sandbox; /* NULL: it is gone */
     struct files             *files;   /* or NULL: init lists */
@@ -40,39 +30,14 @@ struct changes {
     struct later              later;
     struct listing           *listing;
     struct download          *download;
-    struct tree               before, after;
+    struct snapshot           before, after;
     struct change            *rows;
     size_t                    n, next; /* next: whose content is to be read */
     size_t                    shown, bytes;
     bool                      cut;
 };
 
-/* ---- trees, as init lists them ---- */
-
-static int compare(const void *a, const void *b)
-{
-    return strcmp(((const struct seen *)a)->path, ((const struct seen *)b)->path);
-}
-
-static void tree_fill(struct tree *t, const struct listing_row *rows, size_t n, bool cut)
-{
-    t->rows = calloc(n + 1, sizeof *t->rows);
-    if (!t->rows)
-        abort();
-    t->cut = cut;
-    for (size_t i = 0; i < n; i++)
-        if (rows[i].kind != ROW_DIR && str_starts(rows[i].path, prefix))
-            t->rows[t->n++] = (struct seen){str_dup(rows[i].path + strlen(prefix)),
-                                            (int64_t)rows[i].size, rows[i].mtime_ns};
-    qsort(t->rows, t->n, sizeof *t->rows, compare);
-}
-
-static void tree_done(struct tree *t)
-{
-    for (size_t i = 0; i < t->n; i++)
-        free(t->rows[i].path);
-    free(t->rows);
-}
+/* ---- rows, as init lists them ---- */
 
 static void on_listing(void *owner, const struct err *e, const struct listing_row *rows, size_t n,
                        bool cut)
@@ -81,7 +46,7 @@ static void on_listing(void *owner, const struct err *e, const struct listing_ro
     bool            is_first = c->state == CHANGES_LOOK;
 
     c->listing = NULL;
-    tree_fill(is_first ? &c->before : &c->after, rows, e->kind ? 0 : n, cut || e->kind);
+    snapshot_fill(is_first ? &c->before : &c->after, prefix, rows, e->kind ? 0 : n, cut || e->kind);
     c->waiting = false;
     later_ask(&c->later);
 }
@@ -92,37 +57,20 @@ static void begin_listing(struct changes *c)
     c->waiting = true;
 }
 
-static void add_row(struct changes *c, const struct seen *s, enum files_change change)
+static void compare(struct changes *c)
 {
-    c->rows[c->n++] = (struct change){.path = s->path,
-                                      .change = change,
-                                      .size = change == FILES_DELETED ? 0 : s->size,
-                                      .mime_type = mime_of(s->path, NULL, 0)};
-}
+    autofree struct snapshot_change *list = snapshot_compare(&c->before, &c->after, &c->n);
 
-/* Both are sorted: one walk. Of trees that are not whole only what both have can be compared. */
-static void compare_trees(struct changes *c)
-{
-    const struct tree *a = &c->before, *b = &c->after;
-    bool               whole = !a->cut && !b->cut;
-    size_t             i = 0, k = 0;
-
-    c->rows = calloc(a->n + b->n + 1, sizeof *c->rows);
+    c->cut = c->before.cut || c->after.cut;
+    c->rows = calloc(c->n + 1, sizeof *c->rows);
     if (!c->rows)
         abort();
-    c->cut = !whole;
-    while (i < a->n || k < b->n) {
-        int order = i == a->n ? 1 : k == b->n ? -1 : strcmp(a->rows[i].path, b->rows[k].path);
-        if (order == 0 &&
-            (a->rows[i].size != b->rows[k].size || a->rows[i].mtime_ns != b->rows[k].mtime_ns))
-            add_row(c, &b->rows[k], FILES_UPDATED);
-        else if (order < 0 && whole)
-            add_row(c, &a->rows[i], FILES_DELETED);
-        else if (order > 0 && whole)
-            add_row(c, &b->rows[k], FILES_CREATED);
-        i += order <= 0;
-        k += order >= 0;
-    }
+    for (size_t i = 0; i < c->n; i++)
+        c->rows[i] =
+            (struct change){.path = list[i].file->path,
+                            .change = list[i].change,
+                            .size = list[i].change == FILES_DELETED ? 0 : list[i].file->size,
+                            .mime_type = mime_of(list[i].file->path, NULL, 0)};
 }
 
 /* ---- rows, as the watch tells them ---- */
@@ -177,7 +125,8 @@ static void take_content(struct changes *c, struct change *row, const uint8_t *b
     row->content = malloc(size + 1);
     if (!row->content)
         abort();
-    memcpy(row->content, bytes, size);
+    if (size > 0) /* of an empty file there may be no bytes at all */
+        memcpy(row->content, bytes, size);
     row->content_size = size;
     c->shown++;
     c->bytes += size;
@@ -256,7 +205,7 @@ static void step(void *owner)
         case CHANGES_ROWS:
             c->state = CHANGES_CONTENT;
             if (!c->files)
-                compare_trees(c);
+                compare(c);
             break;
         case CHANGES_CONTENT:
             if (c->next < c->n)
@@ -320,8 +269,8 @@ void changes_free(struct changes *c)
     for (size_t i = 0; i < c->n; i++)
         free(c->rows[i].content);
     free(c->rows);
-    tree_done(&c->before);
-    tree_done(&c->after);
+    snapshot_done(&c->before);
+    snapshot_done(&c->after);
     later_done(&c->later);
     free(c);
 }

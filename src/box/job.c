@@ -56,17 +56,16 @@ static void fail(struct job *j, const struct err *e)
 
 static void on_turn(void *owner)
 {
-    struct job *j = owner;
-
-    j->result.began = true;
-    go_on(j);
+    go_on(owner);
 }
 
 static void on_lost(void *owner, const struct err *e)
 {
     struct job *j = owner;
 
-    if (j->state < JOB_RUN)
+    j->result.never_started = !box_was_ready(j->spec->box);
+    j->result.no_runtime = !box_has_runtime(j->spec->box);
+    if (j->state < JOB_RUN || j->server)
         fail(j, e);
     if (j->changes)
         changes_lose(j->changes);
@@ -110,6 +109,8 @@ static void on_layer(void *owner, const struct layer_result *r)
 
 static void begin_layer(struct job *j)
 {
+    if (j->spec->policy)
+        box_set_policy(j->spec->box, j->spec->policy);
     j->result.install_skipped = j->spec->n_deps == 0;
     if (j->spec->n_deps == 0)
         return;
@@ -210,7 +211,9 @@ static void on_server(void *owner, const struct server_result *r)
 
     j->server = NULL;
     j->result.server = *r;
-    j->result.server.output = r->output ? str_ndup(r->output, r->output_size) : NULL;
+    j->result.server.output = NULL;
+    if (r->output)
+        j->result.out = keep_ref(r->output); /* of a server that died: as a script's */
     j->result.run = r->run;
     j->result.run_ms = clock_ms() - j->began_ms;
     if (r->err.kind)
@@ -295,7 +298,6 @@ static void finish(struct job *j)
     keep_free(j->result.out);
     keep_free(j->result.err_out);
     json_decref(j->result.refused);
-    free((char *)j->result.server.output);
     free(j->install_output);
     free(j->package_json);
     free(j->files_dir);

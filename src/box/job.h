@@ -21,6 +21,7 @@ struct job_spec { /* what it points to must live until done */
     const char             *code;
     const struct layer_dep *deps;
     size_t                  n_deps;
+    const struct policy    *policy; /* the box's from its turn on; NULL: as it was */
     int64_t                 timeout_ms;
     uint16_t                port; /* 0: no server */
     int64_t                 answer_ms;
@@ -30,10 +31,11 @@ struct job_result {
     struct box          *box; /* NULL: it is gone */
     const char          *box_id, *files_dir;
     struct err           err;             /* it was not run: the box ended, … */
-    bool                 began;           /* it had its turn */
-    bool                 install_failed;  /* … or a dependency could not be installed */
+    bool                 install_failed;  /* … or a dependency could not be installed, … */
+    bool                 never_started;   /* … or the box did not come up, … */
+    bool                 no_runtime;      /* … because there is no Node for it */
     struct run_result    run;             /* of a script, or of a server that died */
-    struct keep         *out, *err_out;   /* of a script; else NULL */
+    struct keep         *out, *err_out;   /* of a script, or what a server left; else NULL */
     struct server_result server;          /* of a server */
     bool                 install_skipped; /* there was nothing to install */
     const char          *install_output;  /* or NULL */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 enum { LINE_MAX_BYTES = 200 };
 
 struct record {
@@ -23,7 +25,9 @@ static void tell_line(struct record *r, const uint8_t *bytes, size_t size)
         size--;
     for (begin = size; begin > 0 && bytes[begin - 1] != '\n'; begin--)
         ;
-    n = size - begin < LINE_MAX_BYTES ? size - begin : LINE_MAX_BYTES;
+    n = size - begin;
+    if (n > LINE_MAX_BYTES)
+        n = LINE_MAX_BYTES - utf8_cut_end(bytes + begin, LINE_MAX_BYTES);
     if (n == 0)
         return;
     memcpy(line, bytes + begin, n);

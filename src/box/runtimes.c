@@ -24,7 +24,7 @@ struct runtime_wait {
 struct getting {
     LIST_ENTRY(getting) entry;
     char *image;
-    TAILQ_HEAD(, runtime_wait) waits;
+    TAILQ_HEAD(runtime_waits, runtime_wait) waits;
     struct child   child; /* jerboa-fetch, when it had to be asked */
     int            answer_fd;
     struct later   later;
@@ -35,7 +35,7 @@ struct getting {
 
 struct runtimes {
     struct event_base *base;
-    LIST_HEAD(, getting) all;
+    LIST_HEAD(gettings, getting) all;
 };
 
 static void getting_free(struct getting *g)

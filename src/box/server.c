@@ -13,7 +13,7 @@
 #include "sandbox/download.h"
 #include "sandbox/port.h"
 
-enum { LOG_SHOWN = 48 << 10 };
+enum { LOG_BYTES_MAX = 16 << 20 }; /* of one that died: its end tells why */
 
 struct server {
     struct server       *next;
@@ -46,7 +46,6 @@ struct server_start {
     struct server       *old, *server;
     struct port_wait    *wait;
     struct later         later;
-    char                *output;
     struct server_result result;
 };
 
@@ -211,8 +210,10 @@ static void on_answer(void *owner, bool answered)
 
 static void begin_run(struct server_start *st)
 {
-    if (box_publish(st->box, st->spec.port, &st->result.host_port, &st->result.err) < 0)
+    if (box_publish(st->box, st->spec.port, &st->result.host_port, &st->result.err) < 0) {
+        st->result.unpublished = true;
         return;
+    }
     st->server = server_new(st);
     snprintf(st->result.log, sizeof st->result.log, "%s", st->server->log);
     st->wait =
@@ -227,9 +228,8 @@ static void on_log(void *owner, const struct err *e, const uint8_t *bytes, size_
 
     (void)whole;
     if (!e->kind) { /* a log that cannot be read is one that says nothing */
-        st->output = str_ndup((const char *)bytes, size);
-        st->result.output = st->output;
-        st->result.output_size = size;
+        st->result.output = keep_new(KEEP_SHOWN, KEEP_KEPT, box_scratch_dir(st->box));
+        keep_add(st->result.output, bytes, size);
     }
     st->waiting = false;
     later_ask(&st->later);
@@ -239,7 +239,7 @@ static void begin_log(struct server_start *st)
 {
     if (!st->result.died || st->result.run.err.kind || !box_sandbox(st->box))
         return;
-    download_start(box_sandbox(st->box), st->result.log, LOG_SHOWN, on_log, st);
+    download_start(box_sandbox(st->box), st->result.log, LOG_BYTES_MAX, on_log, st);
     st->waiting = true;
 }
 
@@ -251,7 +251,7 @@ static void finish(struct server_start *st)
         st->old->replacer = NULL;
     st->done(st->owner, &st->result);
     later_done(&st->later);
-    free(st->output);
+    keep_free(st->result.output);
     free(st);
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "box/box.h"
+#include "sandbox/keep.h"
 #include "sandbox/run.h"
 
 enum { SERVER_LOG_MAX = 64 };
@@ -22,12 +23,12 @@ struct server_spec {              /* copied */
 };
 
 struct server_result {
-    struct err        err; /* it could not be started, or its port not be published */
+    struct err        err;         /* it was not started: it was cancelled, … */
+    bool              unpublished; /* … or its port could not be published */
     bool              answered;
     bool              died; /* before it answered: then `run` tells how, and output has its log */
     struct run_result run;
-    const char       *output;
-    size_t            output_size;
+    struct keep      *output; /* or NULL; borrowed */
     uint16_t          host_port;
     char              log[SERVER_LOG_MAX]; /* a path relative to /workspace */
 };

@@ -10,10 +10,9 @@
 #include "base/str.h"
 #include "cli/verb.h"
 #include "config.h"
-#include "tools/errors.h"
 
-static const struct verb *const verbs[] = {&verb_serve,  &verb_run,   &verb_pull,
-                                           &verb_doctor, &verb_fetch, NULL};
+const struct verb *const verbs[] = {&verb_serve, &verb_run,    &verb_pull, &verb_doctor, &verb_gc,
+                                    &verb_fetch, &verb_errors, &verb_man,  NULL};
 
 static const struct verb *find(const char *name)
 {
@@ -96,14 +95,6 @@ static int dispatch(int argc, char **argv)
         return print_verb_help(argv[2]);
     if (strcmp(argv[1], "--version") == 0) {
         printf("jerboa %s\n", JERBOA_VERSION);
-        return 0;
-    }
-    if (strcmp(argv[1], "man") == 0) {
-        man_print(verbs);
-        return 0;
-    }
-    if (strcmp(argv[1], "errors") == 0) {
-        errors_print();
         return 0;
     }
     v = find(argv[1]);

@@ -46,8 +46,10 @@ static void print_verb(const struct verb *v)
     }
 }
 
-void man_print(const struct verb *const *verbs)
+static int man_main(int argc, char **argv)
 {
+    (void)argc;
+    (void)argv;
     printf(".TH JERBOA 1 \"\" \"jerboa %s\"\n.SH NAME\n"
            "jerboa \\- runs JavaScript in isolated Node.js sandboxes\n.SH SYNOPSIS\n",
            JERBOA_VERSION);
@@ -57,10 +59,15 @@ void man_print(const struct verb *const *verbs)
         printf(".br\n.B jerboa\n");
         print_text((*v)->usage);
     }
-    for (; *verbs; verbs++)
-        if ((*verbs)->summary)
-            print_verb(*verbs);
+    for (const struct verb *const *v = verbs; *v; v++)
+        if ((*v)->summary)
+            print_verb(*v);
     printf(".SH FILES\n.TP\n.I ~/.cache/jerboa\n"
            "The store of runtimes; JERBOA_HOME or XDG_CACHE_HOME moves it.\n.TP\n"
            ".I /run/jerboa/ids\nThe uid ranges in use: a locked byte each.\n");
+    return 0;
 }
+
+static const struct option options[] = {{0}};
+
+const struct verb verb_man = {.name = "man", .usage = "man", .options = options, .main = man_main};

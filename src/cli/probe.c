@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "loop/later.h"
+#include "sandbox/attach.h"
 #include "sandbox/sandbox.h"
 
 enum { TEXT_MAX = 1 << 16, TIMEOUT_MS = 10000 };
@@ -14,7 +15,8 @@ struct probing {
     struct run        *run;
     struct probe      *probe;
     struct later       later;
-    struct err         lost; /* why the sandbox ended by itself */
+    struct err         lost;       /* why the sandbox ended by itself */
+    struct err         unattached; /* why there is no layer */
     bool               run_done, sandbox_done;
 };
 
@@ -40,6 +42,17 @@ static void on_run_done(void *owner, const struct run_result *r)
 
     s->run_done = true;
     s->probe->result = *r;
+    if (!s->sandbox_done)
+        sandbox_stop(s->sandbox);
+    later_ask(&s->later);
+}
+
+static void on_attached(void *owner, const struct err *e)
+{
+    struct probing *s = owner;
+
+    s->run_done = true;
+    s->unattached = *e;
     if (!s->sandbox_done)
         sandbox_stop(s->sandbox);
     later_ask(&s->later);
@@ -107,6 +120,39 @@ int probe_run(const struct native_spec *spec, const char *const *argv, struct pr
     }
     if (s.base)
         event_base_free(s.base);
+    return r;
+}
+
+static int attach(struct probing *s, const json_t *plan, const char *layer_dir, struct err *e)
+{
+    s->sandbox = sandbox_start(s->base, plan, NULL, &sandbox_ops, s, e);
+    if (!s->sandbox)
+        return -1;
+    sandbox_attach(s->sandbox, layer_dir, on_attached, s);
+    event_base_dispatch(s->base);
+    if (s->lost.kind || s->unattached.kind) {
+        *e = s->lost.kind ? s->lost : s->unattached;
+        return -1;
+    }
+    return 0;
+}
+
+int probe_attach(const struct native_spec *spec, const char *layer_dir, struct err *e)
+{
+    autojson json_t *plan = native_plan(spec, e);
+    struct probe     p = {0};
+    struct probing   s = {.probe = &p, .base = event_base_new()};
+    int              r = -1;
+
+    signal(SIGPIPE, SIG_IGN);
+    if (plan && s.base) {
+        later_init(&s.later, s.base, step, &s);
+        r = attach(&s, plan, layer_dir, e);
+        later_done(&s.later);
+    }
+    if (s.base)
+        event_base_free(s.base);
+    json_decref(p.walls);
     return r;
 }
 

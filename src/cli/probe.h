@@ -1,5 +1,5 @@
 /* probe - one short command in a sandbox of its own, made by the real engine: how it ended, and
- * what it printed. For the doctor, who believes what was tried. */
+ * what it printed; or one layer. For the doctor, who believes what was tried. */
 #pragma once
 
 #include "base/buf.h"
@@ -19,3 +19,6 @@ struct probe {
 int  probe_run(const struct native_spec *spec, const char *const *argv, struct probe *ret,
                struct err *e);
 void probe_done(struct probe *p);
+
+/* A layer is attached to a sandbox of its own: 0, or why it could not be. Blocks. */
+int probe_attach(const struct native_spec *spec, const char *layer_dir, struct err *e);

@@ -70,8 +70,10 @@ static int check_env(const struct option_list *env, struct err *e)
 /* A plan that is only shown fetches nothing. */
 static int find_runtime(const struct run_options *o, struct runtime *ret, struct err *e)
 {
+    int held; /* until we exit, and with us the sandbox */
+
     if (!o->explain)
-        return runtime_ensure(o->sandbox.image, ret, e);
+        return runtime_ensure_held(o->sandbox.image, ret, &held, e);
     if (runtime_find(o->sandbox.image, ret, e) == 0 || e->kind != ERR_NOT_FOUND)
         return e->kind ? -1 : 0;
     *ret = (struct runtime){.dir = "/not-fetched-yet"};

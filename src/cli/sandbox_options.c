@@ -18,7 +18,7 @@ struct sandbox_options sandbox_options_defaults(void)
                                     .cpus_milli = NATIVE_CPUS_MILLI,
                                     .timeout_ms = 30000,
                                     .pids = NATIVE_PIDS,
-                                    .fresh_ms = 24 * 3600 * 1000,
+                                    .fresh_ms = 24LL * 3600 * 1000,
                                     .limits = network_limits_defaults};
 }
 

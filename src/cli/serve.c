@@ -11,6 +11,7 @@
 #include "cli/sandbox_options.h"
 #include "cli/verb.h"
 #include "config.h"
+#include "store/image.h"
 #include "store/store.h"
 #include "tools/following.h"
 #include "tools/tools.h"
@@ -204,6 +205,8 @@ static int service_init(struct service *s, const struct options *o, struct err *
                                     .pids = o->sandbox.pids,
                                     .timeout_ms = o->sandbox.timeout_ms,
                                     .age_ms = o->age_ms,
+                                    .idle_ms = o->idle_ms,
+                                    .image = o->sandbox.image,
                                     .sandboxes = o->sandboxes,
                                     .network = policy_name(s->network.policy)};
     return 0;
@@ -258,7 +261,7 @@ static const struct mcp_about about = {
     .title = "Jerboa: JavaScript in sandboxes",
     .version = JERBOA_VERSION,
     .instructions = tools_instructions,
-    .list_ttl_ms = 3600 * 1000,
+    .list_ttl_ms = 3600LL * 1000,
 };
 
 static int serve(struct service *s, const struct options *o, struct err *e)
@@ -292,6 +295,7 @@ static int read_options(struct options *o, int argc, char **argv, struct err *e)
         o->serve.stdio = true;
     if (o->serve.http.tokens_file && !o->serve.http.address)
         return err_set(e, ERR_INVALID, "--tokens is of --http: on stdio there is one client");
+    TRY(image_parse(o->sandbox.image, &(struct image){0}, e));
     return sandbox_options_check(&o->sandbox, e);
 }
 
@@ -299,7 +303,7 @@ static int serve_main(int argc, char **argv)
 {
     struct options o = {.sandbox = sandbox_options_defaults(),
                         .sandboxes = 64,
-                        .age_ms = 3600 * 1000,
+                        .age_ms = 3600LL * 1000,
                         .files_quota_bytes = 1 << 30};
     struct service s = {0};
     struct err     e = {0};

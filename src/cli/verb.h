@@ -12,8 +12,8 @@ struct verb {
     int (*main)(int argc, char **argv); /* argv begins behind the verb; returns the exit status */
 };
 
-extern const struct verb verb_serve, verb_run, verb_pull, verb_doctor, verb_fetch;
-
-void man_print(const struct verb *const *verbs); /* list ended by NULL */
+extern const struct verb verb_serve, verb_run, verb_pull, verb_doctor, verb_gc, verb_fetch,
+    verb_errors, verb_man;
+extern const struct verb *const verbs[]; /* ended by NULL */
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };

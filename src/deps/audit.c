@@ -114,21 +114,25 @@ int audit_bun_lock(const char *text, const char *const *registries, struct err *
     return 0;
 }
 
-/* ---- package-lock.json: {"packages": {"node_modules/NAME": {version, resolved, …}}} ---- */
+/* ---- package-lock.json: {"packages": {"node_modules/NAME": {version, resolved, …}}}. We make npm
+ * leave `resolved` out where a registry's document said which tarball it is ---- */
 
 static int audit_npm_package(const char *key, const json_t *row, const char *const *registries,
                              struct err *e)
 {
-    const char *resolved = json_string_value(json_object_get(row, "resolved"));
-    const char *last = strstr(key, "node_modules/");
+    const char   *resolved = json_string_value(json_object_get(row, "resolved"));
+    const char   *version = json_string_value(json_object_get(row, "version"));
+    const char   *last = strstr(key, "node_modules/");
+    struct semver v;
 
     for (const char *p = last; p; p = strstr(p + 1, "node_modules/"))
         last = p + strlen("node_modules/");
     if (!last || json_is_true(json_object_get(row, "link")))
         return refuse(last ? last : key, resolved ? resolved : "a link", e);
     /* What a package brings along in its own tarball came with that. */
-    if (!json_is_true(json_object_get(row, "inBundle")) &&
-        (!resolved || !is_of(resolved, registries)))
+    if (json_is_true(json_object_get(row, "inBundle")))
+        return check_wanted(last, row, e);
+    if (resolved ? !is_of(resolved, registries) : !version || semver_parse(version, &v) < 0)
         return refuse(last, resolved ? resolved : "nowhere", e);
     return check_wanted(last, row, e);
 }

@@ -19,9 +19,10 @@ static bool is_word(const char *text, size_t size)
     return size > 0;
 }
 
+/* What begins with a hyphen is an option to many programs, and a range of its own kind to some. */
 static bool is_part(const char *text, size_t size)
 {
-    return is_word(text, size) && text[0] != '.' && text[0] != '_';
+    return is_word(text, size) && !strchr("._-", text[0]);
 }
 
 static bool is_name(const char *name, size_t size)
@@ -36,13 +37,21 @@ static bool is_name(const char *name, size_t size)
     return is_part(name, size) && !(size == 12 && memcmp(name, "node_modules", 12) == 0);
 }
 
-/* A range of semver, or a tag. */
+static bool is_one_line(const char *text)
+{
+    for (; *text; text++)
+        if (iscntrl((unsigned char)*text))
+            return false;
+    return true;
+}
+
+/* A range of semver, or a tag. To semver a newline is a space; not every installer thinks so. */
 static bool is_range(const char *text)
 {
     const struct semver any = {0};
     size_t              size = strlen(text);
 
-    if (size > SEMVER_MAX)
+    if (size > SEMVER_MAX || !is_one_line(text))
         return false;
     return semver_range_test(text, &any) >= 0 || is_part(text, size);
 }

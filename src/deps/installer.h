@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 
-/* Where things are in an installer's sandbox. */
+/* Where things are in an installer's sandbox; the table's words have the same paths. */
 #define INSTALLER_CACHE "/cache"
 #define INSTALLER_LAYER "/layer"
 #define INSTALLER_BUN "/opt/bun"

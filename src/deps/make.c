@@ -27,7 +27,7 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "deps/audit.h"
-#include "deps/box.h"
+#include "deps/cell.h"
 #include "deps/installer.h"
 #include "deps/npm_inside.h"
 #include "deps/scripts.h"
@@ -45,7 +45,7 @@ enum {
     ENV_MAX = 48,
     PAUSE_MS = 50,
     SILENT_MS = 1000,
-    OUTPUT_MAX = 2 * BOX_OUTPUT_MAX,
+    OUTPUT_MAX = 2 * CELL_OUTPUT_MAX,
 };
 
 struct making {
@@ -113,15 +113,15 @@ static int is_disk_full(int dir_fd)
 }
 
 /* What ended it, if that was not its own doing. 0: it was. */
-static int check_end(struct making *m, const char *who, const struct box_result *r, struct err *e)
+static int check_end(struct making *m, const char *who, const struct cell_result *r, struct err *e)
 {
     if (r->outgrown)
         return err_set(e, ERR_LIMIT, "%s: the dependencies take more than %lld GiB", who,
                        LAYER_BYTES_MAX >> 30);
     if (r->run.verdict == VERDICT_TIMEOUT)
-        return err_set(e, ERR_TIMEOUT, "%s did not end within %d seconds", who, LIMIT_S);
+        return err_set(e, ERR_TIMEOUT, "%s: no end within %d seconds", who, LIMIT_S);
     if (r->run.verdict == VERDICT_OOM)
-        return err_set(e, ERR_LIMIT, "%s needs more than %lld GiB of memory", who,
+        return err_set(e, ERR_LIMIT, "%s: more than %lld GiB of memory are needed", who,
                        MEMORY_BYTES >> 30);
     if (r->run.verdict == VERDICT_SANDBOX_LOST) {
         *e = r->run.err;
@@ -135,7 +135,7 @@ static int check_end(struct making *m, const char *who, const struct box_result 
     return 0;
 }
 
-static void keep_output(struct making *m, struct box_result *r)
+static void keep_output(struct making *m, struct cell_result *r)
 {
     struct buf *all = &m->result->output;
 
@@ -147,7 +147,7 @@ static void keep_output(struct making *m, struct box_result *r)
 /* ---- install ---- */
 
 /* Why the registry was not reached, as the server's side of the network saw it. */
-static void add_refusal(const struct box_result *r, struct err *e)
+static void add_refusal(const struct cell_result *r, struct err *e)
 {
     const json_t *row = json_array_get(r->refused, 0);
     const char   *host = json_string_value(json_object_get(row, "host"));
@@ -160,7 +160,7 @@ static void add_refusal(const struct box_result *r, struct err *e)
     err_append(e, text);
 }
 
-static int install_ended(struct making *m, const struct installer *i, struct box_result *r,
+static int install_ended(struct making *m, const struct installer *i, struct cell_result *r,
                          struct err *e)
 {
     if (r->run.verdict == VERDICT_OK)
@@ -209,7 +209,7 @@ static int run_installer(struct making *m, const struct installer *i, const char
     const char              *proxy = sources_proxy(m->config), *env[ENV_MAX] = {0};
     struct proxies           proxies = {0};
     struct policy           *policy = policy_of(m, proxy, e);
-    struct box_result        result;
+    struct cell_result       result;
     autobuf struct buf       npmrc;
     int                      done = -1;
 
@@ -218,27 +218,27 @@ static int run_installer(struct making *m, const struct installer *i, const char
         policy_free(policy);
         return -1;
     }
-    struct run_file file = {"/root/.npmrc", npmrc.data, npmrc.size};
-    struct box_spec spec = {.sandbox = sandbox_of(m, binds, i->needs_bun ? 3 : 2),
-                            .policy = policy,
-                            .run = {.files = &file,
-                                    .n_files = 1,
-                                    .argv = (const char **)i->argv,
-                                    .env = env,
-                                    .cwd = INSTALLER_LAYER,
-                                    .timeout_ms = LIMIT_S * 1000},
-                            .grown_fd = m->entry.dir_fd,
-                            .grown_max = LAYER_BYTES_MAX};
+    struct run_file  file = {"/root/.npmrc", npmrc.data, npmrc.size};
+    struct cell_spec spec = {.sandbox = sandbox_of(m, binds, i->needs_bun ? 3 : 2),
+                             .policy = policy,
+                             .run = {.files = &file,
+                                     .n_files = 1,
+                                     .argv = (const char **)i->argv,
+                                     .env = env,
+                                     .cwd = INSTALLER_LAYER,
+                                     .timeout_ms = (int64_t)LIMIT_S * 1000},
+                             .grown_fd = m->entry.dir_fd,
+                             .grown_max = LAYER_BYTES_MAX};
     if (proxy)
         name_proxy(proxy, &proxies);
     add_env(env, native_environment(&spec.sandbox));
     add_env(env, m->inside.environment);
     add_env(env, i->env);
     add_env(env, proxies.env);
-    if (box_run(&spec, &result, e) == 0) {
+    if (cell_run(&spec, &result, e) == 0) {
         keep_output(m, &result);
         done = install_ended(m, i, &result, e);
-        box_result_done(&result);
+        cell_result_done(&result);
     }
     policy_free(policy);
     return done;
@@ -295,7 +295,7 @@ static bool is_unchanged(const struct making *m, const struct installer *i, cons
 {
     autofree char *old = NULL;
 
-    return m->old.fd >= 0 && read_lock(m->old.fd, i->lock, &old, NULL) == 0 &&
+    return m->old.fd >= 0 && read_lock(m->old.fd, i->lock, &old, NULL) == 0 && old && lock &&
            strcmp(old, lock) == 0;
 }
 
@@ -317,7 +317,7 @@ static int explain_build(const char *output, struct err *e)
     static const struct {
         const char *words, *missing;
     } causes[] = {
-        {"find Python", "python3"},
+        {"ERR! find Python", "python3"},
         {"not found: make", "make"},
         {"make: not found", "make"},
         {"g++: No such file", "g++"},
@@ -343,7 +343,7 @@ static int explain_build(const char *output, struct err *e)
                    *name ? name : "a package", line);
 }
 
-static int build_ended(struct making *m, struct box_result *r, struct err *e)
+static int build_ended(struct making *m, struct cell_result *r, struct err *e)
 {
     if (r->run.verdict == VERDICT_OK)
         return 0;
@@ -369,26 +369,26 @@ static int build(struct making *m, int modules_fd, struct err *e)
     struct policy           *policy = policy_of(m, NULL, e);
     struct run_file          file = {"/workspace/package.json", (const uint8_t *)m->package_json,
                                      strlen(m->package_json)};
-    struct box_spec          spec = {.sandbox = sandbox_of(m, &bind, 1),
+    struct cell_spec         spec = {.sandbox = sandbox_of(m, &bind, 1),
                                      .policy = policy,
                                      .run = {.files = &file,
                                              .n_files = 1,
                                              .argv = argv,
                                              .env = env,
                                              .cwd = "/workspace",
-                                             .timeout_ms = LIMIT_S * 1000},
+                                             .timeout_ms = (int64_t)LIMIT_S * 1000},
                                      .grown_fd = m->entry.dir_fd,
                                      .grown_max = LAYER_BYTES_MAX};
-    struct box_result        result;
+    struct cell_result       result;
     int                      done = -1;
 
     add_env(env, native_environment(&spec.sandbox));
     add_env(env, m->inside.environment);
     add_env(env, more);
-    if (policy && path_of(modules_fd, modules, e) == 0 && box_run(&spec, &result, e) == 0) {
+    if (policy && path_of(modules_fd, modules, e) == 0 && cell_run(&spec, &result, e) == 0) {
         keep_output(m, &result);
         done = build_ended(m, &result, e);
-        box_result_done(&result);
+        cell_result_done(&result);
     }
     policy_free(policy);
     return done;
@@ -415,8 +415,12 @@ static int build_if_wanted(struct making *m, struct err *e)
 static int begin(struct making *m, struct err *e)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+    autofd int            layers = store_ensure("layers", e);
     int                   begun;
 
+    if (layers < 0)
+        return store_explain(e);
+    entry_sweep(layers);
     for (int ms = 0;; ms += PAUSE_MS) {
         begun = layer_begin(m->request->key, m->request->max_age_ms, &m->entry, e);
         if (begun != 2)
@@ -432,10 +436,13 @@ static int fill(struct making *m, struct err *e)
 {
     const struct installer *i;
     autofree char          *lock = NULL;
-    autofd int              cache = store_ensure("cache", e);
+    autofd int cache = store_ensure("cache", e), store = store_ensure("", e), held = -1;
 
-    if (cache < 0)
+    if (cache < 0 || store < 0)
         return store_explain(e);
+    held = entry_hold(store, "cache", e); /* `jerboa gc` leaves it to us meanwhile */
+    if (held < 0)
+        return -1;
     TRY(path_of(cache, m->cache_dir, e));
     TRY(path_of(m->entry.dir_fd, m->layer_dir, e));
     i = install_by_any(m, e);
@@ -469,8 +476,10 @@ static int make(struct making *m, struct err *e)
         return begun < 0 ? -1 : 0;
     }
     filled = fill(m, e);
-    if (filled == 0)
+    if (filled == 0) {
+        layer_release(&m->old); /* what takes its place removes it, unless somebody else uses it */
         return layer_commit(&m->entry, &m->set, e);
+    }
     layer_abort(&m->entry);
     if (filled == 1)
         layer_refresh(&m->old);

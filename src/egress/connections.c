@@ -220,9 +220,8 @@ static void go_to(struct connection *c, struct dns_addresses *to)
         reset(c);
     } else {
         refuse(c, "unreachable",
-               to->code == DNS_SERVER_FAILED
-                   ? "nothing to allow: the name servers of this machine failed"
-                   : "nothing to allow: the name has no address");
+               to->code == DNS_SERVER_FAILED ? refused_servers_failed
+                                             : "nothing to allow: the name has no address");
     }
 }
 

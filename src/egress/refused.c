@@ -8,6 +8,8 @@
 
 enum { ROWS_MAX = 100 };
 
+const char refused_servers_failed[] = "nothing to allow: the name servers of this machine failed";
+
 void refused_init(struct refused *r)
 {
     *r = (struct refused){.list = json_array()};

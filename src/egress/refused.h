@@ -21,6 +21,8 @@ void refused_note(struct refused *r, const char *host, uint16_t port, const char
                   const char *allow);
 void refused_note_policy(struct refused *r, const struct policy *by, const char *host,
                          uint16_t port);
+/* What allows it where no name server answers. */
+extern const char refused_servers_failed[];
 /* An address that no rule would let in; `what` it is, as ip_special says. */
 void refused_note_special(struct refused *r, const char *host, uint16_t port,
                           const struct ip *address, const char *what);

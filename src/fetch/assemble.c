@@ -11,6 +11,7 @@
 #include "fetch/manifest.h"
 #include "npm/registry.h"
 #include "npm/unpack.h"
+#include "store/downloads.h"
 #include "store/entry.h"
 #include "store/image.h"
 #include "store/runtime.h"
@@ -40,12 +41,7 @@ struct assembly {
     int              n; /* of tarballs that are ours to drop or leave */
 };
 
-static int is_sealed(int dir_fd, const void *arg, struct err *e)
-{
-    (void)arg;
-    return seal_check(dir_fd, e);
-}
-
+/* An entry_check. */
 static int is_verified(int dir_fd, const void *arg, struct err *e)
 {
     (void)arg;
@@ -150,7 +146,7 @@ static int assemble(struct registry *r, const char *range, entry_check *check,
     if (runtimes < 0)
         return -1;
     entry_sweep(runtimes);
-    download_sweep();
+    downloads_sweep();
     TRY(registry_resolve(r, node_package, &(struct release_want){.range = range}, &release, e));
     TRY(runtime_name(release.version, name, e));
     if (entry_look(runtimes, name, check, NULL, &damage) < 0)
@@ -180,7 +176,7 @@ int assemble_runtime(const char *image, char ret_dir[PATH_MAX], struct err *e)
     struct image wanted;
 
     TRY(image_parse(image, &wanted, e));
-    return assemble_range(wanted.range, is_sealed, ret_dir, e);
+    return assemble_range(wanted.range, seal_check_entry, ret_dir, e);
 }
 
 int assemble_verified(const char *image, char ret_dir[PATH_MAX], struct err *e)

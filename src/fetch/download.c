@@ -1,12 +1,10 @@
 #include "fetch/download.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -15,7 +13,7 @@
 #include "store/lock.h"
 #include "store/store.h"
 
-enum { HASH_BYTES = 32, STALE_S = 24 * 60 * 60 }; /* half of a sha512 names it well enough */
+enum { HASH_BYTES = 32 }; /* half of a sha512 names it well enough */
 
 static void hash_name(const struct release *release, const char *before, const char *after,
                       char ret[NAME_MAX + 1])
@@ -163,30 +161,4 @@ int download_keep(struct registry *r, const char *name, const struct release *re
     }
     snprintf(ret_path, PATH_MAX, "%s/%s", path, file);
     return 0;
-}
-
-static bool is_stale(int dir_fd, const char *name, int fd)
-{
-    struct stat st;
-    size_t      n = strlen(name);
-
-    return *name == '.' && n > 5 && strcmp(name + n - 5, ".part") == 0 && fstat(fd, &st) == 0 &&
-           S_ISREG(st.st_mode) && st.st_mtim.tv_sec + STALE_S < time(NULL) &&
-           lock_take(fd, LOCK_EX | LOCK_NB) == 0 && lock_is_still(dir_fd, name, fd);
-}
-
-void download_sweep(void)
-{
-    char           path[STORE_PATH_MAX];
-    DIR           *dir = store_path("downloads", path, NULL) < 0 ? NULL : opendir(path);
-    struct dirent *d;
-
-    while (dir && (d = readdir(dir))) {
-        autofd int fd =
-            openat(dirfd(dir), d->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        if (fd >= 0 && is_stale(dirfd(dir), d->d_name, fd))
-            unlinkat(dirfd(dir), d->d_name, 0);
-    }
-    if (dir)
-        closedir(dir);
 }

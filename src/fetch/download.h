@@ -2,7 +2,8 @@
  *
  * While it is incomplete it is `.HASH.part`, and whoever holds its lock (flock) is the one who
  * writes; others wait. What a killed or cut-off one left behind is the beginning for the next
- * (registry_download asks for the rest only); after a day without anybody asking it is swept. */
+ * (registry_download asks for the rest only); after a day without anybody asking it is swept
+ * (store/downloads.h). */
 #pragma once
 
 #include <limits.h>
@@ -27,5 +28,3 @@ void download_leave(struct download *d);  /* stays for the next try */
  * sound. */
 int download_keep(struct registry *r, const char *name, const struct release *release,
                   char ret_path[PATH_MAX], struct err *e);
-
-void download_sweep(void);

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "fetch/download.h"
 #include "npm/registry.h"
+#include "store/downloads.h"
 #include "store/store.h"
 
 static int fetch(struct registry *r, const char *name, const char *range, char ret_path[PATH_MAX],
@@ -13,7 +14,7 @@ static int fetch(struct registry *r, const char *name, const char *range, char r
 {
     struct release release;
 
-    download_sweep();
+    downloads_sweep();
     TRY(registry_resolve(r, name, &(struct release_want){.range = range, .use_tags = true},
                          &release, e));
     return download_keep(r, name, &release, ret_path, e);

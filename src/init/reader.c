@@ -59,7 +59,7 @@ static int open_file(const char *path, uint64_t *ret_size, struct err *e)
 int reader_open(const struct frame *f, struct err *e)
 {
     struct message_read_file m;
-    struct message_opened    opened;
+    struct message_opened    opened = {0};
     struct reading          *r = find_reading(0);
     struct err               failure = {0};
     autobuf struct buf       b;
@@ -108,8 +108,8 @@ static bool can_go_on(const struct reading *r)
 
 static void read_some(struct reading *r)
 {
-    size_t     most = r->left < r->credit ? (size_t)r->left : r->credit;
-    long       n = most > 0 ? outbox_relay(r->fd, r->id, STREAM_OUT, most) : 0;
+    size_t     wanted = r->left < r->credit ? (size_t)r->left : r->credit;
+    long       n = wanted > 0 ? outbox_relay(r->fd, r->id, STREAM_OUT, wanted) : 0;
     struct err failure = {0};
 
     if (n > 0) {

@@ -30,14 +30,14 @@ enum {
 };
 
 static struct scan {
-    uint32_t   id;    /* 0: the place is free */
     DIR       *dir;   /* which is being read, or NULL */
     char      *path;  /* its own; empty: the workspace itself */
     struct buf queue; /* paths that wait, each ended by NUL; from `next` on */
     size_t     next;
+    size_t     bytes_left;
+    uint32_t   id;  /* 0: the place is free */
     unsigned   top; /* level of the directory that was asked for */
     uint32_t   depth, entries_left;
-    size_t     bytes_left;
     bool       cut;
 } scans[SCANS_MAX];
 

@@ -294,7 +294,7 @@ int message_unpack_scan(const struct frame *f, struct message_scan *ret, struct 
 
 int message_pack_row(struct buf *b, const struct message_row *m)
 {
-    TRY(put_number(b, m->kind, 1));
+    TRY(is_plain(m->path) ? put_number(b, m->kind, 1) : -1);
     TRY(put_u64(b, m->size));
     TRY(put_u64(b, (uint64_t)m->mtime_ns));
     return put_string(b, m->path);

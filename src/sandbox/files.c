@@ -1,6 +1,6 @@
 /* The loop of it.
  *
- * readable -> step: events are taken, each puts a path into `pending`, a slice of that is looked at
+ * readable -> step: events are taken, each names a path, some of them are looked at
  * (files_tree.c), runs are told (files_mark.c). Then a pause, during which events gather in the
  * kernel: a program that does nothing but change files gets us to work a slice in each pause, no
  * more. Only a run that ends waits for nothing: slices follow each other, the loop between them.
@@ -26,8 +26,8 @@ enum {
     SLICE_MS = 3,
     PAUSE_MS = 10,
     WALK_AGAIN_MS = 500,
-    PENDING_MAX = 65536, /* that events may add */
-    PENDING_BYTES_MAX = 32 << 20,
+    NEWS_MAX = 65536, /* that events may add */
+    NEWS_BYTES_MAX = 32 << 20,
 };
 
 const struct files_limits files_limits = {.watched = 65536, .known = 1000000, .rows = 16384};
@@ -50,10 +50,10 @@ static void on_event(void *owner, const char *dir, const char *name, uint32_t ma
     autofree char *path =
         *dir && *name ? str_format("%s/%s", dir, name) : str_dup(*name ? name : dir);
 
-    if (f->pending.n >= PENDING_MAX || f->pending.bytes >= PENDING_BYTES_MAX)
+    if (f->news.n >= NEWS_MAX || f->news.bytes >= NEWS_BYTES_MAX)
         lose(f);
     else
-        tree_look(f, path, mask & IN_MODIFY ? LOOK_WRITTEN : 0, f->n_marks);
+        files_tree_look(f, path, mask & IN_MODIFY ? LOOK_WRITTEN : 0, f->n_marks);
 }
 
 static void on_ended(void *owner, const char *dir, int wd)
@@ -63,7 +63,7 @@ static void on_ended(void *owner, const char *dir, int wd)
 
     if (known && known->wd == wd)
         known->wd = 0;
-    tree_look(f, dir, 0, f->n_marks);
+    files_tree_look(f, dir, 0, f->n_marks);
 }
 
 static void on_overflow(void *owner)
@@ -90,13 +90,20 @@ static const struct watches_ops watches_ops = {on_event, on_ended, on_overflow};
 
 static bool is_settled(const struct files *f)
 {
-    return !f->behind && !f->lost && !f->stale && f->pending.n == 0 && !f->passage.dir;
+    return !f->behind && !f->lost && !f->stale && files_tree_is_settled(f);
+}
+
+static bool is_unwatched(const struct files *f)
+{
+    return f->unwatched || f->retrying;
 }
 
 static void begin_walk(struct files *f)
 {
-    tree_look(f, "", LOOK_THROUGH | LOOK_DEEP, f->lost ? f->lost_since : 0);
+    files_tree_look(f, "", LOOK_DEEP, f->lost ? f->lost_since : 0);
     f->lost = f->stale = false;
+    f->retrying = f->unwatched; /* perhaps there are fewer by now */
+    f->unwatched = false;
     f->walked_ms = clock_ms();
 }
 
@@ -110,9 +117,11 @@ static void slice(struct files *f)
         f->behind = !watches_take(f->watches, &watches_ops, has_time, f);
     if ((f->lost || f->stale) && f->deep == 0)
         begin_walk(f);
-    while (tree_step(f))
+    while (files_tree_step(f))
         if (++n % 16 == 0 && !has_time(f))
             break;
+    if (f->deep == 0)
+        f->retrying = false;
     if (is_settled(f))
         f->noted_lost = false;
     f->in_slice = false;
@@ -123,7 +132,7 @@ static int64_t walk_again_ms(const struct files *f)
 {
     int64_t left = f->walked_ms + WALK_AGAIN_MS - clock_ms();
 
-    return !f->unwatched || !marks_any_quota(f) ? -1 : left > 0 ? left : 0;
+    return !is_unwatched(f) || !marks_any_quota(f) ? -1 : left > 0 ? left : 0;
 }
 
 static void step(void *owner)
@@ -177,7 +186,7 @@ void files_settle(struct files *f)
 
 void files_settle_all(struct files *f)
 {
-    f->stale |= f->unwatched; /* nobody told us of what is not watched */
+    f->stale |= is_unwatched(f); /* nobody told us of what is not watched */
     later_ask(&f->later);
 }
 
@@ -212,7 +221,8 @@ struct files *files_open(struct event_base *base, const char *dir,
     f->dir_fd = take_fd(&dir_fd);
     f->watches = watches_new(f->limits.watched, NULL);
     paths_init(&f->known, sizeof(struct state));
-    paths_init(&f->pending, sizeof(struct look));
+    paths_init(&f->news, sizeof(struct look));
+    paths_init(&f->dirs, sizeof(struct look));
     later_init(&f->later, base, step, f);
     deadline_init(&f->pause, base, on_pause_over, f);
     if (f->watches)
@@ -233,7 +243,7 @@ void files_close(struct files *f)
         event_free(f->readable);
     later_done(&f->later);
     deadline_done(&f->pause);
-    tree_done(f);
+    files_tree_done(f);
     watches_free(f->watches);
     fd_close(&f->dir_fd);
     free(f);

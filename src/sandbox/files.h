@@ -50,7 +50,7 @@ struct files_limits {
 };
 extern const struct files_limits files_limits; /* what NULL stands for */
 
-/* Walks through all of it before it returns: 10,000 files are some 20 ms. Ops are called from the
+/* Walks through all of it before it returns: about twice what find takes. Ops are called from the
  * loop, and must not close. */
 struct files *files_open(struct event_base *base, const char *dir,
                          const struct files_limits *limits, const struct files_ops *ops,

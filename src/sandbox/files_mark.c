@@ -80,22 +80,30 @@ void marks_changed(struct files *f, const char *path, const struct state *before
                                : !is_row(after) ? FILES_DELETED
                                                 : FILES_UPDATED;
 
+    if (!is_row(before) && !is_row(after))
+        return;
     for (struct files_mark *m = f->marks; m; m = m->next) {
         if (m->number > since || m->ended)
             continue;
-        m->growth += after->cost - before->cost;
-        m->is_over |= m->quota > 0 && m->growth > m->quota;
-        if (is_row(before) || is_row(after))
-            touch(m, path, before, after);
+        touch(m, path, before, after);
     }
-    if (f->opened && f->ops && f->ops->changed && (is_row(before) || is_row(after)))
+    if (f->opened && f->ops && f->ops->changed)
         f->ops->changed(f->owner, path, change);
+}
+
+void marks_grew(struct files *f, int64_t bytes, uint64_t since)
+{
+    for (struct files_mark *m = f->marks; m; m = m->next)
+        if (m->number <= since && !m->ended) {
+            m->growth += bytes;
+            m->is_over |= m->quota > 0 && m->growth > m->quota;
+        }
 }
 
 void marks_blind(struct files *f, uint64_t since)
 {
     for (struct files_mark *m = f->marks; m; m = m->next)
-        if (m->number <= since) {
+        if (m->number <= since && !m->ended) {
             m->cut = true;
             m->is_over |= m->quota > 0; /* what cannot be counted may be any number */
         }
@@ -172,27 +180,28 @@ bool marks_any_quota(const struct files *f)
     return false;
 }
 
+/* Calls what is due for one; false: nothing was. */
+static bool tell(struct files_mark *m, bool settled)
+{
+    if (m->is_over && !m->over_told) {
+        m->over_told = true;
+        if (m->ops->over_quota)
+            m->ops->over_quota(m->owner);
+        return true;
+    }
+    if (m->ending && !m->ended && (settled || m->late)) {
+        tell_end(m);
+        return true;
+    }
+    return false;
+}
+
 void marks_step(struct files *f, bool settled)
 {
     struct files_mark *m = f->marks;
 
-    while (m) {
-        bool over = m->is_over && !m->over_told, end = m->ending && !m->ended && settled;
-
-        if (over || (m->late && !m->ended)) {
-            m->over_told |= over;
-            if (over && m->ops->over_quota)
-                m->ops->over_quota(m->owner);
-            else if (!over)
-                tell_end(m);
-            m = f->marks; /* the op may have freed any of them */
-        } else if (end) {
-            tell_end(m);
-            m = f->marks;
-        } else {
-            m = m->next;
-        }
-    }
+    while (m)
+        m = tell(m, settled) ? f->marks : m->next; /* an op may have freed any of them */
 }
 
 /* ---- from outside ---- */

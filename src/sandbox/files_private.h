@@ -26,8 +26,7 @@ struct state {
 /* Why a path is to be looked at. */
 enum {
     LOOK_WRITTEN = 1, /* the kernel told of a write: updated, even if nothing can be seen of it */
-    LOOK_THROUGH = 2, /* a directory: at all that is in it */
-    LOOK_DEEP = 4,    /* and at all below: events were lost, or there are none */
+    LOOK_DEEP = 2,    /* a directory: at all below, since events were lost or there are none */
 };
 struct look {
     unsigned why;
@@ -54,9 +53,11 @@ struct files {
     struct later            later;
     struct deadline         pause;
 
-    struct paths   known;   /* struct state */
-    struct paths   pending; /* struct look */
-    size_t         deep;    /* of them, and the passage, with LOOK_DEEP */
+    struct paths   known; /* struct state */
+    struct paths   news;  /* struct look: paths to be looked at */
+    struct paths   dirs;  /* struct look: directories to be looked through */
+    size_t         deep;  /* of both, and the passage, with LOOK_DEEP */
+    bool           turn;  /* whose it was */
     struct passage passage;
 
     bool    opened;    /* the first walk is over: changes are changes */
@@ -65,6 +66,8 @@ struct files {
     bool    stale;     /* one is due because of what is not watched */
     bool    behind;    /* not all events were taken */
     bool    in_slice;
+    bool    retrying; /* the walk that is going on tries to watch what was not */
+    bool    noted_unwatched;
     bool    noted_lost; /* said in the log since the last quiet moment */
     bool    noted_full;
     int64_t slice_end_ms;
@@ -87,12 +90,13 @@ int files_open_regular(const struct files *f, const char *path, uint64_t *ret_si
 
 /* ---- files_tree.c ---- */
 
-/* Adds to what is pending. */
-void tree_look(struct files *f, const char *path, unsigned why, uint64_t since);
-/* Looks at something that is pending; false: nothing is. */
-bool tree_step(struct files *f);
-void tree_done(struct files *f);
-int  tree_open(const struct files *f, const char *path, int flags, uint64_t resolve);
+/* Adds to the news. */
+void files_tree_look(struct files *f, const char *path, unsigned why, uint64_t since);
+/* One look; false: there is nothing to look at. */
+bool files_tree_step(struct files *f);
+bool files_tree_is_settled(const struct files *f);
+void files_tree_done(struct files *f);
+int  files_tree_open(const struct files *f, const char *path, int flags, uint64_t resolve);
 
 /* ---- files_mark.c ---- */
 
@@ -101,6 +105,8 @@ uint64_t marks_at(const struct files *f, int64_t realtime_ns);
 /* For all up to number `since`; `before` or `after` may be nothing. */
 void marks_changed(struct files *f, const char *path, const struct state *before,
                    const struct state *after, uint64_t since);
+/* By so many bytes, for a quota. */
+void marks_grew(struct files *f, int64_t bytes, uint64_t since);
 /* Something changed where we cannot look. */
 void marks_blind(struct files *f, uint64_t since);
 /* Calls what is due; `settled`: everything that happened is known. */

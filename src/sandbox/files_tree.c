@@ -1,14 +1,16 @@
 /* What is there, from one look after the other.
  *
  * `settle` is the only function that changes what is known: it compares the state of one path with
- * what was known and tells the difference. Everything else puts paths into `pending`: an event, a
- * directory that is new, a walk after events were lost (LOOK_DEEP). So it does not matter in which
- * order events are read, or that a name means something else by the time of the look: what is
- * looked at is the truth of that moment, and a later change has its own event.
+ * what was known and tells the difference. Everything else only says where to look: at a path that
+ * an event named (`news`), through a directory that is new (`dirs`), at everything after events
+ * were lost (LOOK_DEEP). So it does not matter in which order events are read, or that a name means
+ * something else by the time of the look: what is looked at is the truth of that moment, and a
+ * later change has its own event.
  *
- * A directory is looked through in slices: first the watch, so that nothing that comes later is
- * missed; then each entry; then what was known below it and was not met is looked at by its path.
- * Only one is open at a time; subdirectories wait in `pending`, and sort behind their parent. */
+ * A directory is looked through in steps, one directory at a time: first the watch, so that nothing
+ * that comes later is missed; then each entry; then what was known in it and was not met becomes
+ * news. News and passages take turns, so that neither a storm of events nor a huge directory hides
+ * what else happens. A passage ends early when its directory is no longer where it was. */
 #include "sandbox/files_private.h"
 
 #include <assert.h>
@@ -28,9 +30,48 @@ enum { KNOWN_BYTES_MAX = 256 << 20 };
 
 static const struct state nothing;
 
+/* ---- where to look ---- */
+
+static void put(struct files *f, struct paths *to, const char *path, unsigned why, uint64_t since)
+{
+    struct look *look;
+
+    if (strlen(path) > FILES_PATH_MAX) {
+        marks_blind(f, since);
+        return;
+    }
+    look = paths_put(to, path);
+    if ((why & LOOK_DEEP) && !(look->why & LOOK_DEEP))
+        f->deep++;
+    look->why |= why;
+    if (look->since < since)
+        look->since = since;
+}
+
+/* The first one; the caller frees it. NULL: there is none. */
+static char *take(struct files *f, struct paths *from, struct look *ret_look)
+{
+    void       *look;
+    const char *first = paths_next(from, NULL, PATHS_AFTER, &look);
+    char       *path = first ? str_dup(first) : NULL;
+
+    if (!path)
+        return NULL;
+    *ret_look = *(struct look *)look;
+    paths_remove(from, path);
+    if (ret_look->why & LOOK_DEEP)
+        f->deep--;
+    return path;
+}
+
+void files_tree_look(struct files *f, const char *path, unsigned why, uint64_t since)
+{
+    put(f, &f->news, path, why, since);
+}
+
 /* ---- one path ---- */
 
-int tree_open(const struct files *f, const char *path, int flags, uint64_t resolve)
+int files_tree_open(const struct files *f, const char *path, int flags, uint64_t resolve)
 {
     struct open_how how = {
         .flags = (uint64_t)flags | O_CLOEXEC,
@@ -80,7 +121,7 @@ static bool is_gone(int sys)
 /* -1: it cannot be told. */
 static int state_now(const struct files *f, const char *path, struct state *ret)
 {
-    autofd int  fd = tree_open(f, path, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
+    autofd int  fd = files_tree_open(f, path, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
     struct stat st;
 
     if (fd < 0 && !is_gone(errno))
@@ -95,17 +136,39 @@ static int state_now(const struct files *f, const char *path, struct state *ret)
 static bool differs(const struct state *a, const struct state *b)
 {
     return a->kind != b->kind || a->size != b->size || a->mtime_ns != b->mtime_ns ||
-           a->ino != b->ino || a->dev != b->dev || a->cost != b->cost;
+           a->ino != b->ino || a->dev != b->dev;
 }
 
 /* ---- what is known ---- */
+
+static void passage_end(struct files *f)
+{
+    struct passage *p = &f->passage;
+
+    if (p->look.why & LOOK_DEEP)
+        f->deep--;
+    if (p->dir)
+        closedir(p->dir);
+    free(p->path);
+    free(p->swept);
+    *p = (struct passage){.round = p->round};
+}
+
+static void passage_leave(struct files *f, const char *path)
+{
+    if (f->passage.dir && strcmp(f->passage.path, path) == 0)
+        passage_end(f);
+}
 
 static void forget(struct files *f, const char *path, uint64_t since)
 {
     struct state *known = paths_find(&f->known, path), before = *known;
 
+    if (before.kind == FILES_DIRECTORY)
+        passage_leave(f, path);
     if (before.wd > 0)
         watches_remove(f->watches, before.wd, path);
+    marks_grew(f, -before.cost, since);
     marks_changed(f, path, &before, &nothing, since);
     paths_remove(&f->known, path);
 }
@@ -153,27 +216,28 @@ static uint64_t since_of(const struct files *f, const struct look *look, const s
     return by_time > look->since ? by_time : look->since;
 }
 
-/* The one place where what is known becomes what is. SETTLE_THROUGH: it is a directory to be looked
- * through, on behalf of *ret_since. SETTLE_AGAIN: the slice was over. */
-enum settled { SETTLE_DONE, SETTLE_THROUGH, SETTLE_AGAIN };
-
-static enum settled settle(struct files *f, const char *path, const struct look *look,
-                           const struct state *now, uint64_t *ret_since)
+/* The one place where what is known becomes what is. */
+static void settle(struct files *f, const char *path, const struct look *look,
+                   const struct state *now)
 {
     struct state *known = paths_find(&f->known, path), before = known ? *known : nothing;
     uint64_t      since = since_of(f, look, now);
     bool          same_directory = before.kind == FILES_DIRECTORY && now->kind == before.kind &&
                           now->ino == before.ino && now->dev == before.dev;
 
-    if (before.kind == FILES_DIRECTORY && !same_directory && !forget_below(f, path, since))
-        return SETTLE_AGAIN;
+    if (before.kind == FILES_DIRECTORY && !same_directory && !forget_below(f, path, since)) {
+        files_tree_look(f, path, look->why, look->since);
+        return;
+    }
     if (now->kind == FILES_NOTHING) {
         if (known)
             forget(f, path, since);
-        return SETTLE_DONE;
+        return;
     }
     if (!known && !has_room(f, since))
-        return SETTLE_DONE;
+        return;
+    if (before.kind == FILES_DIRECTORY && !same_directory)
+        passage_leave(f, path);
     if (before.wd > 0 && !same_directory) {
         watches_remove(f->watches, before.wd, path);
         before.wd = 0;
@@ -182,39 +246,30 @@ static enum settled settle(struct files *f, const char *path, const struct look 
     *known = *now;
     known->wd = before.wd;
     known->seen = f->passage.round;
+    marks_grew(f, now->cost - before.cost, since);
     if (differs(&before, now) || ((look->why & LOOK_WRITTEN) && now->kind == FILES_REGULAR))
         marks_changed(f, path, &before, now, since);
-    if (now->kind != FILES_DIRECTORY)
-        return SETTLE_DONE;
-    *ret_since = same_directory ? look->since : since;
-    return !same_directory || (look->why & (LOOK_DEEP | LOOK_THROUGH)) ||
-                   (known->wd == 0 && !f->unwatched)
-               ? SETTLE_THROUGH
-               : SETTLE_DONE;
+    if (now->kind == FILES_DIRECTORY &&
+        (!same_directory || (look->why & LOOK_DEEP) || (known->wd == 0 && !f->unwatched)))
+        put(f, &f->dirs, path, look->why & LOOK_DEEP, same_directory ? look->since : since);
 }
 
 /* ---- a directory ---- */
 
-static void passage_end(struct files *f)
-{
-    struct passage *p = &f->passage;
-
-    if (p->look.why & LOOK_DEEP)
-        f->deep--;
-    if (p->dir)
-        closedir(p->dir);
-    free(p->path);
-    free(p->swept);
-    *p = (struct passage){.round = p->round};
-}
-
 static void watch(struct files *f, int dir_fd, const char *path, struct state *known)
 {
-    int wd;
+    autofree char *was = NULL;
+    int            wd;
 
     if (known->wd > 0 || f->unwatched)
         return;
-    wd = f->watches ? watches_add(f->watches, dir_fd, path) : -1;
+    wd = f->watches ? watches_add(f->watches, dir_fd, path, &was) : -1;
+    if (was) { /* it was moved here; perhaps it is back there before that is looked at */
+        struct state *there = paths_find(&f->known, was);
+        if (there && there->wd == wd)
+            there->wd = 0;
+        files_tree_look(f, was, 0, f->n_marks);
+    }
     if (wd > 0) {
         known->wd = wd;
         return;
@@ -222,21 +277,25 @@ static void watch(struct files *f, int dir_fd, const char *path, struct state *k
     if (f->watches && errno != ENOSPC && errno != ENOMEM)
         return; /* it may not be read: then its content is not seen either */
     f->unwatched = true;
-    if (f->ops && f->ops->note)
+    if (!f->noted_unwatched && f->ops && f->ops->note)
         f->ops->note(f->owner, f->watches
                                    ? "there are more directories of files than can be watched (see "
                                      "fs.inotify.max_user_watches): each run walks through them"
                                    : "no inotify for the directory of files (see "
                                      "fs.inotify.max_user_instances): each run walks through it");
+    f->noted_unwatched = true;
 }
 
 static void passage_begin(struct files *f, const char *path, const struct look *look)
 {
     struct passage *p = &f->passage;
     struct state   *known = paths_find(&f->known, path);
-    autofd int      fd =
-        tree_open(f, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
+    autofd int      fd = -1;
 
+    if (!known || known->kind != FILES_DIRECTORY)
+        return; /* no more */
+    fd = files_tree_open(f, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_NOFOLLOW,
+                         RESOLVE_NO_SYMLINKS);
     if (fd < 0 && !is_gone(errno)) /* made so by a run that it hides something from: told to that */
         marks_blind(f, marks_at(f, known->ctime_ns));
     if (fd < 0)
@@ -273,16 +332,7 @@ static void passage_entry(struct files *f, const char *name)
     if (fstatat(dirfd(p->dir), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return; /* gone again; if it was known, the sweep finds that */
     now = state_of(&st);
-    switch (settle(f, path, &look, &now, &look.since)) {
-    case SETTLE_THROUGH:
-        tree_look(f, path, LOOK_THROUGH | look.why, look.since);
-        break;
-    case SETTLE_AGAIN:
-        tree_look(f, path, look.why, look.since);
-        break;
-    case SETTLE_DONE:
-        break;
-    }
+    settle(f, path, &look, &now);
 }
 
 /* One of those that were known here: was it met? */
@@ -298,7 +348,7 @@ static void passage_sweep(struct files *f)
         return;
     }
     if (((struct state *)known)->seen != p->round)
-        tree_look(f, path, p->look.why & LOOK_DEEP, p->look.since);
+        files_tree_look(f, path, p->look.why & LOOK_DEEP, p->look.since);
     free(p->swept);
     p->swept = str_dup(path);
 }
@@ -319,66 +369,55 @@ static void passage_step(struct files *f)
         passage_entry(f, d->d_name);
 }
 
-/* ---- what is pending ---- */
+/* ---- turns ---- */
 
-void tree_look(struct files *f, const char *path, unsigned why, uint64_t since)
+static bool look_at_news(struct files *f)
 {
-    struct look *look;
-
-    if (strlen(path) > FILES_PATH_MAX) {
-        marks_blind(f, since);
-        return;
-    }
-    look = paths_put(&f->pending, path);
-    if ((why & LOOK_DEEP) && !(look->why & LOOK_DEEP))
-        f->deep++;
-    look->why |= why;
-    if (look->since < since)
-        look->since = since;
-}
-
-static bool look_at_next(struct files *f)
-{
-    void          *value;
-    const char    *first = paths_next(&f->pending, NULL, PATHS_AFTER, &value);
-    autofree char *path = first ? str_dup(first) : NULL;
     struct look    look;
+    autofree char *path = take(f, &f->news, &look);
     struct state   now;
 
     if (!path)
         return false;
-    look = *(struct look *)value;
-    paths_remove(&f->pending, path);
-    if (look.why & LOOK_DEEP)
-        f->deep--;
-    if (state_now(f, path, &now) < 0) {
+    if (state_now(f, path, &now) < 0)
         marks_blind(f, look.since);
+    else
+        settle(f, path, &look, &now);
+    return true;
+}
+
+static bool look_through_dirs(struct files *f)
+{
+    struct look    look;
+    autofree char *path = NULL;
+
+    if (f->passage.dir) {
+        passage_step(f);
         return true;
     }
-    switch (settle(f, path, &look, &now, &look.since)) {
-    case SETTLE_THROUGH:
+    path = take(f, &f->dirs, &look);
+    if (path)
         passage_begin(f, path, &look);
-        break;
-    case SETTLE_AGAIN:
-        tree_look(f, path, look.why, look.since);
-        break;
-    case SETTLE_DONE:
-        break;
-    }
-    return true;
+    return path != NULL;
 }
 
-bool tree_step(struct files *f)
+bool files_tree_step(struct files *f)
 {
-    if (!f->passage.dir)
-        return look_at_next(f);
-    passage_step(f);
-    return true;
+    bool (*const turns[])(struct files *) = {look_at_news, look_through_dirs};
+
+    f->turn = !f->turn;
+    return turns[f->turn](f) || turns[!f->turn](f);
 }
 
-void tree_done(struct files *f)
+bool files_tree_is_settled(const struct files *f)
+{
+    return f->news.n == 0 && f->dirs.n == 0 && !f->passage.dir;
+}
+
+void files_tree_done(struct files *f)
 {
     passage_end(f);
-    paths_done(&f->pending);
+    paths_done(&f->news);
+    paths_done(&f->dirs);
     paths_done(&f->known);
 }

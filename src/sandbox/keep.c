@@ -129,18 +129,17 @@ static int file_new(const char *dir)
 /* What was in memory only goes first. */
 static int file_begin(struct keep *k)
 {
-    size_t         n = tail_size(k);
-    autofree char *rest = malloc(n + 1);
+    size_t             n = tail_size(k);
+    autobuf struct buf rest;
 
-    if (!rest)
-        abort();
+    buf_init(&rest, n);
     k->fd = file_new(k->dir);
-    if (k->fd < 0)
+    if (k->fd < 0 || fd_write_all(k->fd, k->head.data, k->head.size) < 0)
         return -1;
-    tail_copy(k, k->size - n, n, (uint8_t *)rest);
-    return fd_write_all(k->fd, k->head.data, k->head.size) < 0 || fd_write_all(k->fd, rest, n) < 0
-               ? -1
-               : 0;
+    if (n == 0)
+        return 0;
+    tail_copy(k, k->size - n, n, buf_reserve(&rest, n));
+    return fd_write_all(k->fd, rest.data, n);
 }
 
 static void file_add(struct keep *k, const uint8_t *bytes, size_t size)

@@ -132,7 +132,7 @@ static bool looks_like_text(const uint8_t *head, size_t size)
 {
     size -= utf8_cut_end(head, size);
     for (size_t i = 0; i < size; i++)
-        if (head[i] < ' ' && !memchr("\t\n\v\f\r\b\033", head[i], 7))
+        if (head[i] < ' ' && (head[i] == 0 || !strchr("\t\n\v\f\r\b\033", head[i])))
             return false;
     return utf8_is_valid(head, size);
 }
@@ -155,8 +155,10 @@ const char *mime_of(const char *path, const uint8_t *head, size_t size)
 
 bool mime_is_image(const char *type)
 {
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
-        if (strcmp(type, marks[i].type) == 0)
+    static const char *const images[] = {"image/png", "image/jpeg", "image/gif", "image/webp"};
+
+    for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
+        if (strcmp(type, images[i]) == 0)
             return true;
     return false;
 }

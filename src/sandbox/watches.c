@@ -79,7 +79,7 @@ int watches_fd(const struct watches *w)
     return w->fd;
 }
 
-int watches_add(struct watches *w, int dir_fd, const char *path)
+int watches_add(struct watches *w, int dir_fd, const char *path, char **ret_was)
 {
     char           link[32];
     struct watch **at;
@@ -102,8 +102,12 @@ int watches_add(struct watches *w, int dir_fd, const char *path)
         (*at)->wd = wd;
         w->n++;
     }
-    free((*at)->path);
+    *ret_was = (*at)->path;
     (*at)->path = str_dup(path);
+    if (*ret_was && strcmp(*ret_was, path) == 0) {
+        free(*ret_was);
+        *ret_was = NULL;
+    }
     return wd;
 }
 

@@ -16,8 +16,9 @@ struct watches *watches_new(size_t max, struct err *e); /* NULL: no inotify, e.g
 void            watches_free(struct watches *w);
 int             watches_fd(const struct watches *w);
 
-/* Its number; -1: refused, errno says why (ENOSPC: as many as there may be). */
-int watches_add(struct watches *w, int dir_fd, const char *path);
+/* Its number; -1: refused, errno says why (ENOSPC: as many as there may be). *ret_was: the other
+ * path that the number stood for until now, for the caller to free; NULL: none. */
+int watches_add(struct watches *w, int dir_fd, const char *path, char **ret_was);
 /* Only if the number still stands for that path. */
 void watches_remove(struct watches *w, int wd, const char *path);
 

@@ -25,15 +25,14 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct layer_dep *)a)->name, ((const struct layer_dep *)b)->name);
 }
 
-static int sort_deps(const struct layer_set *set, struct layer_dep ret[LAYER_DEPS_MAX],
+/* n is at most LAYER_DEPS_MAX. */
+static int sort_deps(const struct layer_dep *deps, size_t n, struct layer_dep ret[LAYER_DEPS_MAX],
                      struct err *e)
 {
-    if (set->n > LAYER_DEPS_MAX)
-        return err_set(e, ERR_INVALID, "more than %d dependencies", LAYER_DEPS_MAX);
-    for (size_t i = 0; i < set->n; i++)
-        ret[i] = set->deps[i];
-    qsort(ret, set->n, sizeof *ret, by_name);
-    for (size_t i = 1; i < set->n; i++)
+    if (n > 0) /* of none there may be no list */
+        memcpy(ret, deps, n * sizeof *ret);
+    qsort(ret, n, sizeof *ret, by_name);
+    for (size_t i = 1; i < n; i++)
         if (by_name(&ret[i - 1], &ret[i]) == 0)
             return err_set(e, ERR_INVALID, "dependency %.80s is named twice", ret[i].name);
     return 0;
@@ -48,20 +47,23 @@ static void hash_word(struct sha256 *h, const char *word)
 int layer_key(const struct layer_set *set, char ret[LAYER_KEY_SIZE], struct err *e)
 {
     struct layer_dep deps[LAYER_DEPS_MAX];
+    size_t           n = set->n;
     struct semver    node;
     struct sha256    h;
     char             abi[24];
 
     if (semver_parse(set->node_version, &node) < 0)
         return err_set(e, ERR_INVALID, "%.40s is no version of Node", set->node_version);
-    TRY(sort_deps(set, deps, e));
+    if (n > LAYER_DEPS_MAX)
+        return err_set(e, ERR_INVALID, "more than %d dependencies", LAYER_DEPS_MAX);
+    TRY(sort_deps(set->deps, n, deps, e));
     snprintf(abi, sizeof abi, "node-%ju", (uintmax_t)node.n[0]);
     sha256_init(&h);
     hash_word(&h, "jerboa-layer-1");
     hash_word(&h, "linux-" RUNTIME_ARCH "-glibc"); /* what the runtimes of the registry are */
     hash_word(&h, abi);
     hash_word(&h, set->installer);
-    for (size_t i = 0; i < set->n; i++) {
+    for (size_t i = 0; i < n; i++) {
         hash_word(&h, deps[i].name);
         hash_word(&h, deps[i].range);
     }

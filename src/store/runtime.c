@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "npm/semver.h"
 #include "store/capture.h"
+#include "store/entry.h"
 #include "store/host.h"
 #include "store/image.h"
 #include "store/seal.h"
@@ -190,4 +191,34 @@ int runtime_verify(const char *image, struct runtime *ret, struct err *e)
 
     TRY(image_parse(image, &wanted, e));
     return fetch("verify", image, ret, e);
+}
+
+int runtime_hold(const struct runtime *runtime, struct err *e)
+{
+    const char *name = strrchr(runtime->dir, '/') + 1;
+    char        path[PATH_MAX];
+    autofd int  parent = -1;
+    int         fd;
+
+    if (runtime->is_host) {
+        fd = open(runtime->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 ? err_sys(e, "%s", runtime->dir) : fd;
+    }
+    snprintf(path, sizeof path, "%.*s", (int)(name - runtime->dir), runtime->dir);
+    parent = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return parent < 0 ? err_sys(e, "%s", path) : entry_hold(parent, name, e);
+}
+
+int runtime_ensure_held(const char *image, struct runtime *ret, int *ret_fd, struct err *e)
+{
+    struct err why = {0};
+
+    do {
+        TRY(runtime_ensure(image, ret, e));
+        why = (struct err){0};
+        *ret_fd = runtime_hold(ret, &why);
+    } while (*ret_fd < 0 && why.kind == ERR_NOT_FOUND); /* it was removed just now */
+    if (*ret_fd < 0 && e)
+        *e = why;
+    return *ret_fd < 0 ? -1 : 0;
 }

@@ -50,5 +50,12 @@ int runtime_ensure(const char *image, struct runtime *ret, struct err *e);
 int runtime_take_answer(const char *image, int status, const char *line, struct runtime *ret,
                         struct err *e);
 
+/* Keeps `jerboa gc` from removing it while the descriptor that is returned is open, and notes that
+ * it was used now. ERR_NOT_FOUND: it went meanwhile. This machine's own needs no keeping. */
+int runtime_hold(const struct runtime *runtime, struct err *e);
+
+/* Ensures it and holds it: for who starts sandboxes with it. */
+int runtime_ensure_held(const char *image, struct runtime *ret, int *ret_fd, struct err *e);
+
 /* Compares all of it with what was fetched; what is damaged is fetched again. */
 int runtime_verify(const char *image, struct runtime *ret, struct err *e);

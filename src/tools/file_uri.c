@@ -71,16 +71,20 @@ static char *decode(const char *text)
 {
     char *path = str_dup(text), *to = path;
 
-    for (; *text; text++) {
+    while (*text) {
         int high = *text == '%' ? str_hex_digit(text[1]) : 0;
         int low = *text == '%' && high >= 0 ? str_hex_digit(text[2]) : 0;
+
         if (high < 0 || low < 0 || (*text == '%' && high + low == 0)) {
             free(path);
             return NULL;
         }
-        *to++ = *text == '%' ? (char)(high << 4 | low) : *text;
-        if (*text == '%')
-            text += 2;
+        if (*text != '%') {
+            *to++ = *text++;
+            continue;
+        }
+        *(unsigned char *)to++ = (unsigned char)(high << 4 | low);
+        text += 3;
     }
     *to = '\0';
     return path;

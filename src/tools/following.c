@@ -35,7 +35,7 @@ struct row {
 struct following {
     struct tools   *tools;
     struct deadline round;
-    LIST_HEAD(, row) rows;
+    LIST_HEAD(following_rows, row) rows;
     size_t n;
 };
 

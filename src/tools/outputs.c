@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "tools/errors.h"
 #include "tools/tools.h"
 
 struct output {
@@ -21,7 +22,7 @@ struct output {
 };
 
 struct outputs {
-    TAILQ_HEAD(, output) list; /* oldest first */
+    TAILQ_HEAD(output_list, output) list; /* oldest first */
     size_t   n;
     uint64_t bytes;
 };
@@ -128,7 +129,7 @@ static void read_part(struct mcp_call *c, const struct output *output, uint64_t 
 
     buf_init(&bytes, OUTPUTS_PART + 3);
     if (keep_read(output->keep, from, OUTPUTS_PART + 3, &bytes, &e) < 0) {
-        mcp_call_error(c, -32603, e.msg, NULL);
+        errors_refuse(c, LOST_OUTPUT, e.msg);
         return;
     }
     begin = from > 0 ? tail_of_character(&bytes, 0) : 0;

@@ -15,6 +15,7 @@
 #include "sandbox/download.h"
 #include "sandbox/listing.h"
 #include "sandbox/mime.h"
+#include "tools/errors.h"
 #include "tools/file_uri.h"
 #include "tools/tools.h"
 
@@ -26,6 +27,8 @@ static void answer(struct mcp_call *c, const char *path, const uint8_t *bytes, s
 {
     const char *type = mime_of(path, bytes, size < MIME_HEAD ? size : MIME_HEAD);
 
+    if (size == 0) /* of an empty file there may be no bytes at all */
+        bytes = (const uint8_t *)"";
     if (mime_is_text(type) && utf8_is_valid(bytes, size) && !memchr(bytes, '\0', size)) {
         autofree char *text = str_ndup((const char *)bytes, size);
         mcp_call_contents(c, type, text);
@@ -38,11 +41,7 @@ static void answer(struct mcp_call *c, const char *path, const uint8_t *bytes, s
 
 static void refuse(struct mcp_call *c, uint64_t whole)
 {
-    autofree char *text = str_format("the file has %llu bytes, more than the %d MiB that can be "
-                                     "read as a resource: read it with sandbox_exec",
-                                     (unsigned long long)whole, READ_MAX >> 20);
-
-    mcp_call_error(c, -32603, text, NULL);
+    errors_refuse(c, LARGE_RESOURCE, (unsigned long long)whole, READ_MAX >> 20);
 }
 
 /* ---- FILES_DIR ---- */

@@ -99,7 +99,7 @@ void run_ending(const struct run_result *r, char ret[RUN_ENDING_MAX])
     const char *name = r->facts.signal ? sigabbrev_np(r->facts.signal) : NULL;
 
     if (r->err.kind)
-        snprintf(ret, RUN_ENDING_MAX, "%.70s", r->err.msg);
+        snprintf(ret, RUN_ENDING_MAX, "%s (%.70s)", verdict_name(r->verdict), r->err.msg);
     else if (r->verdict == VERDICT_TIMEOUT)
         snprintf(ret, RUN_ENDING_MAX, "timeout");
     else if (r->facts.signal)
@@ -121,32 +121,32 @@ static void add_verdict(const struct answer *a)
         break;
     case VERDICT_SANDBOX_LOST:
     case VERDICT_CANCELLED:
-        errors_text(a->call, ERROR_RUN_LOST, r->err.msg);
+        errors_text(a->call, RUN_LOST, r->err.msg);
         break;
     case VERDICT_TIMEOUT:
         words_time(a->spec->timeout_ms, much);
-        errors_text(a->call, ERROR_RUN_TIMEOUT, much);
+        errors_text(a->call, RUN_TIMEOUT, much);
         break;
     case VERDICT_OUTPUT:
         words_size(KEEP_KEPT, much);
-        errors_text(a->call, ERROR_RUN_OUTPUT, much);
+        errors_text(a->call, RUN_OUTPUT, much);
         break;
     case VERDICT_OOM:
         words_size(t->words.memory_bytes, much);
-        errors_text(a->call, ERROR_RUN_OOM, much, how);
+        errors_text(a->call, RUN_OOM, much, how);
         break;
     case VERDICT_PIDS:
-        errors_text(a->call, ERROR_RUN_PIDS, (long long)t->words.pids, how);
+        errors_text(a->call, RUN_PIDS, (long long)t->words.pids, how);
         break;
     case VERDICT_DISK:
         words_size(r->facts.quota_exceeded ? t->files_quota_bytes : t->words.disk_bytes, much);
         if (r->facts.quota_exceeded)
-            errors_text(a->call, ERROR_RUN_QUOTA, much);
+            errors_text(a->call, RUN_QUOTA, much);
         else
-            errors_text(a->call, ERROR_RUN_DISK, much, how);
+            errors_text(a->call, RUN_DISK, much, how);
         break;
     case VERDICT_ERROR:
-        errors_text(a->call, ERROR_RUN_ERROR, how);
+        errors_text(a->call, RUN_ERROR, how);
         break;
     }
 }
@@ -158,10 +158,10 @@ static void add_server_verdict(const struct answer *a)
 
     if (s->died) {
         run_ending(&s->run, how);
-        errors_text(a->call, ERROR_SERVER_DIED, how, a->spec->port);
+        errors_text(a->call, SERVER_DIED, how, a->spec->port);
     } else if (!s->answered) {
         words_time(a->spec->answer_ms, much);
-        errors_text(a->call, ERROR_SERVER_SILENT, a->spec->port, much, s->log);
+        errors_text(a->call, SERVER_SILENT, a->spec->port, much, s->log);
     }
 }
 
@@ -345,6 +345,8 @@ static const char *verdict_of_job(const struct answer *a)
 {
     if (is_background(a))
         return verdict_name(a->r->server.answered ? VERDICT_OK : VERDICT_TIMEOUT);
+    if (a->spec->port && a->r->run.verdict == VERDICT_OK) /* a server that ends is none */
+        return verdict_name(VERDICT_ERROR);
     return verdict_name(a->r->run.verdict);
 }
 
@@ -414,11 +416,6 @@ static void answer_init(struct answer *a)
 {
     run_text_init(&a->out, a->call, a->r->out);
     run_text_init(&a->err, a->call, a->r->err_out);
-    if (a->r->server.died) {
-        free(a->out.text);
-        a->out.text =
-            str_ndup(a->r->server.output ? a->r->server.output : "", a->r->server.output_size);
-    }
     a->uris = calloc(a->r->n_files + 1, sizeof *a->uris);
     if (!a->uris)
         abort();
@@ -435,16 +432,26 @@ static void answer_done(struct answer *a)
     run_text_done(&a->err);
 }
 
+static void tell_why_not_run(struct mcp_call *c, const struct job_result *r)
+{
+    if (r->install_failed)
+        errors_fail(c, INSTALL, r->err.msg);
+    else if (r->server.unpublished)
+        errors_fail(c, PORT, r->err.msg);
+    else if (r->no_runtime)
+        errors_fail(c, NO_RUNTIME, r->err.msg);
+    else if (r->never_started)
+        errors_fail(c, CANNOT_START, r->err.msg);
+    else
+        errors_fail(c, STOPPED, r->err.msg);
+}
+
 void run_answer(struct mcp_call *c, const struct job_spec *spec, const struct job_result *r)
 {
     struct answer a = {.call = c, .spec = spec, .r = r};
 
     if (r->err.kind) {
-        errors_fail(c,
-                    r->install_failed    ? ERROR_INSTALL
-                    : r->server.err.kind ? ERROR_PORT
-                                         : ERROR_STOPPED,
-                    r->err.msg);
+        tell_why_not_run(c, r);
         return;
     }
     answer_init(&a);

@@ -20,7 +20,7 @@ void run_text_done(struct run_text *t);
 
 /* ---- how it ended ---- */
 
-enum { RUN_ENDING_MAX = 80 };
+enum { RUN_ENDING_MAX = 96 };
 
 void run_ending(const struct run_result *r, char ret[RUN_ENDING_MAX]); /* "exit code 3" */
 

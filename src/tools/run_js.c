@@ -15,10 +15,13 @@ static const struct field fields[] = {
     {"dependencies", FIELD_LIST, AT(run.dependencies), false, 0, DEPENDENCIES_MAX,
      RUNNING_DEPENDENCIES, RUNNING_DEPENDENCIES_SCHEMA},
     {"listenOnPort", FIELD_INT, AT(run.listen_on_port), false, 1, 65535,
-     "Start it as a background server on this port: returns when the port answers (10 s at most); "
+     "Start it as a background server on this port: returns when the port answers; "
      "the server goes on, reachable at 127.0.0.1 of the server's machine. One on the same port is "
      "replaced. Default: wait for the script's end."},
-    {"timeoutMs", FIELD_INT, AT(run.timeout_ms), false, 1, RUN_MS_MAX, RUNNING_TIMEOUT},
+    {"network", FIELD_STRING, AT(run.network), false, 1, 20,
+     "Network policy of the sandbox from this run on, as for sandbox_initialize.",
+     "{\"enum\":[\"none\",\"npm\",\"internet\"]}"},
+    {"timeoutMs", FIELD_INT, AT(run.timeout_ms), false, 1, RUN_MS_MAX, RUNNING_TIMEOUT_OR_PORT},
     {0},
 };
 #undef AT
@@ -30,7 +33,7 @@ static void call(struct mcp_call *c)
 
     mcp_call_decode(c, &a);
     b = tools_find_box(c, a.container_id);
-    if (b && running_check(c, &a.run))
+    if (b && running_check(c, &a.run) && running_check_network(c, b, &a.run))
         running_start(c, b, &a.run, false);
 }
 

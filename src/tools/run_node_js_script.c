@@ -18,8 +18,8 @@ static const char guidelines[] =
     "- Close servers, timers and connections, so that the script ends by itself; a server that is "
     "to stay runs with `listenOnPort`, listens on that port, and is tried with sandbox_exec or "
     "another run.\n"
-    "- The network is the public internet through a filter: no addresses of the host or of private "
-    "networks. A refused connection is named in the result with its reason.\n\n"
+    "- Network: {network}. A refused connection is named in the result with its reason.\n"
+    "- Limits: {timeout}, {memory} of memory, {cpus} CPU.\n\n"
     "Which tool: one script, run_js_ephemeral; several steps on the same files, or a server, "
     "sandbox_initialize, then run_js and sandbox_exec, and sandbox_stop at the end. When a run "
     "fails, read its verdict and stderr, correct the code, and run it again.\n\n"
@@ -28,7 +28,8 @@ static const char guidelines[] =
 static void get(struct mcp_call *c)
 {
     const char    *wish = json_string_value(json_object_get(mcp_call_arguments(c), "prompt"));
-    autofree char *text = str_format("%s%s", guidelines, wish ? wish : "");
+    autofree char *how = words_fill(&tools_of(c)->words, guidelines);
+    autofree char *text = str_format("%s%s", how, wish ? wish : "");
 
     mcp_call_message_text(c, "user", text);
     mcp_call_done(c);

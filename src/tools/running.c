@@ -48,7 +48,16 @@ bool running_check(struct mcp_call *c, const struct running_arguments *a)
 
     if (read_dependencies(a->dependencies, deps, &n, &e) == 0)
         return true;
-    errors_fail(c, ERROR_BAD_DEPENDENCY, e.msg);
+    errors_fail(c, BAD_DEPENDENCY, e.msg);
+    return false;
+}
+
+bool running_check_network(struct mcp_call *c, const struct box *b,
+                           const struct running_arguments *a)
+{
+    if (!a->network || (tools_find_policy(c, a->network) && box_has_egress(b)))
+        return true;
+    errors_fail(c, NETWORK, a->network);
     return false;
 }
 
@@ -63,7 +72,7 @@ static void on_progress(void *owner, const char *sentence)
     struct running *r = owner;
 
     if (r->call)
-        progress_tell(&r->progress, r->call, sentence);
+        progress_tell(&r->progress, sentence);
 }
 
 static void on_done(void *owner, const struct job_result *result)
@@ -75,10 +84,8 @@ static void on_done(void *owner, const struct job_result *result)
         box_stop(result->box);
     if (!r->call)
         release(r);
-    else if (r->stops_box && !result->began)
-        errors_fail(r->call, ERROR_CANNOT_START, result->err.msg); /* frees us with the call */
     else
-        run_answer(r->call, &r->spec, result);
+        run_answer(r->call, &r->spec, result); /* frees us with the call */
 }
 
 static const struct job_ops ops = {on_progress, on_done};
@@ -87,6 +94,7 @@ static void running_free(void *data)
 {
     struct running *r = data;
 
+    progress_done(&r->progress);
     r->call = NULL;
     if (r->job)
         job_cancel(r->job);
@@ -106,21 +114,23 @@ void running_start(struct mcp_call *c, struct box *b, const struct running_argum
         abort();
     if (shares_get(t->shares, mcp_call_principal(c), &share, &e) < 0) {
         free(r);
-        errors_fail(c, ERROR_FILES, e.msg);
+        errors_fail(c, FILES, e.msg);
         return;
     }
     r->call = c;
+    progress_init(&r->progress, box_base(b), c);
     r->arguments = json_incref((json_t *)mcp_call_arguments(c));
     r->stops_box = stops_box;
     r->spec = (struct job_spec){.box = b,
                                 .layers = t->layers,
                                 .files = share.files,
                                 .files_quota_bytes = t->files_quota_bytes,
+                                .policy = a->network ? tools_find_policy(c, a->network) : NULL,
                                 .code = a->code,
                                 .deps = r->deps,
                                 .timeout_ms = a->timeout_ms ? a->timeout_ms : t->words.timeout_ms,
                                 .port = (uint16_t)a->listen_on_port,
-                                .answer_ms = ANSWER_MS};
+                                .answer_ms = a->timeout_ms ? a->timeout_ms : ANSWER_MS};
     read_dependencies(a->dependencies, r->deps, &r->spec.n_deps, &e); /* was checked */
     mcp_call_set_data(c, r, running_free);
     r->job = job_start(&r->spec, &ops, r);

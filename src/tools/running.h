@@ -8,6 +8,7 @@
 struct running_arguments {
     const char   *code;
     const json_t *dependencies;
+    const char   *network; /* or NULL: as it was */
     int64_t       listen_on_port, timeout_ms;
 };
 
@@ -25,9 +26,13 @@ enum { CODE_MAX = 4 << 20, DEPENDENCIES_MAX = 64, RUN_MS_MAX = 600000 };
     "{\"items\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},\"version\":{" \
     "\"type\":\"string\"}},\"required\":[\"name\",\"version\"],\"additionalProperties\":false}}"
 #define RUNNING_TIMEOUT "Time limit in ms from Node's start ({timeoutMs})."
+#define RUNNING_TIMEOUT_OR_PORT RUNNING_TIMEOUT " With listenOnPort: to wait for the port (10000)."
 
 /* False: the call was failed, and nothing was made. */
 bool running_check(struct mcp_call *c, const struct running_arguments *a);
-/* After running_check. stops_box: it goes with the call. */
+/* The same for the policy that a sandbox is to have. */
+bool running_check_network(struct mcp_call *c, const struct box *b,
+                           const struct running_arguments *a);
+/* After these. stops_box: it goes with the call. */
 void running_start(struct mcp_call *c, struct box *b, const struct running_arguments *a,
                    bool stops_box);

@@ -79,11 +79,11 @@ static void add_outputs(struct mcp_call *c, const json_t *rows)
 static void add_failure(struct mcp_call *c, const struct commands_result *r, const json_t *rows)
 {
     const struct run_result *last = &r->ended[r->n - 1].run;
+    const json_t            *row = json_array_get(rows, r->n - 1);
     char                     how[RUN_ENDING_MAX];
 
     run_ending(last, how);
-    errors_text(c, ERROR_COMMAND, r->n, how);
-    mcp_call_text(c, json_string_value(json_object_get(json_array_get(rows, r->n - 1), "stderr")));
+    errors_quote(c, json_string_value(json_object_get(row, "stderr")), COMMAND, r->n, how);
 }
 
 static void on_done(void *owner, const struct commands_result *r)
@@ -100,7 +100,7 @@ static void on_done(void *owner, const struct commands_result *r)
     }
     if (r->n == 0) {
         json_decref(rows);
-        errors_fail(c, ERROR_STOPPED, r->err.msg);
+        errors_fail(c, STOPPED, r->err.msg);
         return;
     }
     for (size_t i = 0; i < r->n; i++)
@@ -117,7 +117,7 @@ static void on_line(void *owner, const char *line)
     struct executing *x = owner;
 
     if (x->call)
-        progress_tell(&x->progress, x->call, line);
+        progress_tell(&x->progress, line);
 }
 
 static const struct commands_ops ops = {on_line, on_done};
@@ -129,6 +129,7 @@ static void executing_free(void *data)
 {
     struct executing *x = data;
 
+    progress_done(&x->progress);
     x->call = NULL;
     if (x->commands)
         commands_cancel(x->commands);
@@ -144,7 +145,7 @@ static int read_commands(struct mcp_call *c, const json_t *list, const char **re
     json_array_foreach ((json_t *)list, i, command) {
         ret[i] = json_string_value(command);
         if (!ret[i] || !*ret[i] || strlen(ret[i]) != json_string_length(command)) {
-            errors_fail(c, ERROR_EMPTY_COMMAND, i + 1);
+            errors_fail(c, BAD_COMMAND, i + 1);
             return -1;
         }
     }
@@ -166,6 +167,7 @@ static void call(struct mcp_call *c)
     if (!x)
         abort();
     x->call = c;
+    progress_init(&x->progress, box_base(b), c);
     x->arguments = json_incref((json_t *)mcp_call_arguments(c));
     for (size_t i = 0; list[i]; i++)
         x->list[i] = list[i];

@@ -13,7 +13,7 @@ struct arguments {
 
 static const struct field fields[] = {
     {"image", FIELD_STRING, offsetof(struct arguments, image), false, 1, 200,
-     "Node.js version as an image name: node:lts-slim (default), node:22, node:24.1."},
+     "Node.js version as an image name: {image} (default), node:22, node:24.1."},
     {"port", FIELD_INT, offsetof(struct arguments, port), false, 1, 65535,
      "Port inside the sandbox to publish on 127.0.0.1 of the server's machine, under the same "
      "number; run_js with listenOnPort publishes by itself. Default: none."},
@@ -70,7 +70,7 @@ static void on_ready(void *owner)
 
     if (s->port && box_publish(s->box, s->port, &host_port, &e) < 0) {
         box_stop(s->box);
-        errors_fail(s->call, ERROR_PORT, e.msg);
+        errors_fail(s->call, PORT, e.msg);
         return;
     }
     answer(s, host_port);
@@ -80,7 +80,10 @@ static void on_lost(void *owner, const struct err *e)
 {
     struct starting *s = owner;
 
-    errors_fail(s->call, ERROR_CANNOT_START, e->msg);
+    if (box_has_runtime(s->box))
+        errors_fail(s->call, CANNOT_START, e->msg);
+    else
+        errors_fail(s->call, NO_RUNTIME, e->msg);
 }
 
 static const struct turn_ops turn_ops = {on_ready, on_lost};
@@ -121,9 +124,9 @@ const struct mcp_tool tool_sandbox_initialize = {
         "script run_js_ephemeral is simpler. /workspace persists between calls and is gone "
         "with the sandbox; /workspace/files is the user's folder and outlives it (unless "
         "filesPersist is false). Limits: {memory} memory, {cpus} CPU, {pids} processes, "
-        "{disk} disk, network: {network}, never the host's own services. It ends by "
-        "sandbox_stop, with your session, or at its age limit ({age}); at most {sandboxes} "
-        "exist, more is an error. Returns one line: the id.",
+        "{disk} disk, network: {network}. It ends by "
+        "sandbox_stop, with your session{ends}; at most {sandboxes} exist, more is an error. "
+        "Returns one line: the id.",
     .fields = fields,
     .output_schema =
         "{\"type\":\"object\",\"properties\":{\"container_id\":{\"type\":\"string\"},"

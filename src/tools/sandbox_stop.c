@@ -32,8 +32,8 @@ const struct mcp_tool tool_sandbox_stop = {
     .description =
         "Stop and remove a sandbox made by sandbox_initialize, with its processes, "
         "background servers and /workspace; the user's /workspace/files stays. Call it when "
-        "you are done: it frees memory at once instead of at the age limit ({age}). Runs in "
-        "progress end. An unknown or expired id is an error and changes nothing. Returns a "
+        "you are done: it frees memory and its place at once. Runs in progress end. An unknown or "
+        "expired id is an error and changes nothing. Returns a "
         "line that names the id. Not needed after run_js_ephemeral.",
     .fields = fields,
     .output_schema = "{\"type\":\"object\",\"properties\":{\"container_id\":{\"type\":\"string\"}},"

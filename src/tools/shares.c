@@ -32,7 +32,7 @@ struct shares {
     char                    *dir;
     const struct shares_ops *ops;
     void                    *owner;
-    LIST_HEAD(, row) rows;
+    LIST_HEAD(row_list, row) rows;
 };
 
 static void tell(void *owner)
@@ -124,6 +124,16 @@ static struct row *row_new(struct shares *s, const char *principal, struct err *
     return r;
 }
 
+static struct row *find(const struct shares *s, const char *principal)
+{
+    struct row *r;
+
+    LIST_FOREACH (r, &s->rows, entry)
+        if (strcmp(r->principal, principal) == 0)
+            return r;
+    return NULL;
+}
+
 int shares_get(struct shares *s, const char *principal, struct share *ret, struct err *e)
 {
     struct row *r;
@@ -131,9 +141,7 @@ int shares_get(struct shares *s, const char *principal, struct share *ret, struc
     *ret = (struct share){0};
     if (!s->dir)
         return 0;
-    LIST_FOREACH (r, &s->rows, entry)
-        if (strcmp(r->principal, principal) == 0)
-            break;
+    r = find(s, principal);
     if (!r)
         r = row_new(s, principal, e);
     if (!r)

@@ -28,15 +28,15 @@ struct box *tools_find_box(struct mcp_call *c, const char *id)
     struct box *b = boxes_find(tools_of(c)->boxes, id, mcp_call_owner(c));
 
     if (!b)
-        errors_fail(c, ERROR_UNKNOWN_SANDBOX, id);
+        errors_fail(c, UNKNOWN_SANDBOX, id);
     return b;
 }
 
-static const struct policy *find_policy(const struct tools *t, const char *name)
+const struct policy *tools_find_policy(const struct mcp_call *c, const char *name)
 {
     for (size_t i = 0; tools_policy_names[i]; i++)
         if (strcmp(tools_policy_names[i], name) == 0)
-            return t->policies[i];
+            return tools_of(c)->policies[i];
     return NULL;
 }
 
@@ -49,22 +49,20 @@ struct box *tools_make_box(struct mcp_call *c, const char *image, const char *ne
     struct err      e = {0};
     struct box     *b;
 
-    if (network && !(spec.policy = find_policy(t, network))) {
-        errors_fail(c, ERROR_NETWORK, network);
+    if (network && !(spec.policy = tools_find_policy(c, network))) {
+        errors_fail(c, NETWORK, network);
         return NULL;
     }
     if (shares_get(t->shares, mcp_call_principal(c), &share, &e) < 0) {
-        errors_fail(c, ERROR_FILES, e.msg);
+        errors_fail(c, FILES, e.msg);
         return NULL;
     }
     spec.files_dir = share.dir;
     b = boxes_make(t->boxes, &spec, &e);
-    if (!b)
-        errors_fail(c,
-                    e.kind == ERR_INVALID ? ERROR_BAD_IMAGE
-                    : e.kind == ERR_LIMIT ? ERROR_TOO_MANY
-                                          : ERROR_CANNOT_START,
-                    e.msg);
+    if (!b && e.kind == ERR_INVALID)
+        errors_fail(c, BAD_IMAGE, image);
+    else if (!b)
+        errors_fail(c, TOO_MANY, (long long)t->words.sandboxes);
     return b;
 }
 

@@ -59,6 +59,9 @@ struct tools *tools_of(const struct mcp_call *c);
 /* The caller's sandbox of that id; NULL: the call was failed. */
 struct box *tools_find_box(struct mcp_call *c, const char *id);
 
+/* One that a sandbox may be given; NULL: there is none of that name. */
+const struct policy *tools_find_policy(const struct mcp_call *c, const char *name);
+
 /* A new one for the caller; NULL: the call was failed. `network` may be NULL. */
 struct box *tools_make_box(struct mcp_call *c, const char *image, const char *network,
                            bool one_call);

@@ -51,11 +51,11 @@ static const char *network(const char *policy)
     static const struct {
         const char *policy, *words;
     } rows[] = {
-        {"none", "no network"},
+        {"none", "none"},
         {"npm", "npm registries only"},
-        {"allow", "only hosts the operator allowed"},
-        {"internet", "public internet only"},
-        {"host", "the host's network"},
+        {"allow", "only hosts that the operator allowed"},
+        {"internet", "public internet, never the host's or private addresses"},
+        {"host", "the host's own"},
     };
     size_t i = 0;
 
@@ -69,6 +69,32 @@ static void number(int64_t n, char ret[WORDS_SIZE_MAX])
     snprintf(ret, WORDS_SIZE_MAX, "%" PRId64, n);
 }
 
+static void number_or_none(int64_t n, char ret[WORDS_SIZE_MAX])
+{
+    if (n)
+        number(n, ret);
+    else
+        snprintf(ret, WORDS_SIZE_MAX, "no limit");
+}
+
+/* How a sandbox ends besides being stopped: a clause each. */
+static void add_ends(struct buf *b, const struct words *w)
+{
+    char text[WORDS_SIZE_MAX];
+
+    words_time(w->age_ms, text);
+    if (w->age_ms)
+        buf_printf(b, ", at an age of %s", text);
+    words_time(w->idle_ms, text);
+    if (w->idle_ms)
+        buf_printf(b, ", when unused for %s", text);
+}
+
+static bool is(const char *name, size_t size, const char *word)
+{
+    return strlen(word) == size && strncmp(name, word, size) == 0;
+}
+
 static void add_word(struct buf *b, const struct words *w, const char *name, size_t size)
 {
     const struct {
@@ -78,19 +104,25 @@ static void add_word(struct buf *b, const struct words *w, const char *name, siz
     } rows[] = {
         {"memory", words_size, w->memory_bytes}, {"disk", words_size, w->disk_bytes},
         {"cpus", cpus, w->cpus_milli},           {"pids", number, w->pids},
-        {"timeout", words_time, w->timeout_ms},  {"timeoutMs", number, w->timeout_ms},
-        {"age", words_time, w->age_ms},          {"sandboxes", number, w->sandboxes},
+        {"timeout", words_time, w->timeout_ms},  {"timeoutMs", number_or_none, w->timeout_ms},
+        {"sandboxes", number, w->sandboxes},
     };
     char text[WORDS_SIZE_MAX];
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strlen(rows[i].name) == size && strncmp(rows[i].name, name, size) == 0) {
+        if (is(name, size, rows[i].name)) {
             rows[i].write(rows[i].value, text);
             buf_printf(b, "%s", text);
             return;
         }
-    assert(size == strlen("network") && strncmp(name, "network", size) == 0);
-    buf_printf(b, "%s", network(w->network));
+    if (is(name, size, "image")) {
+        buf_printf(b, "%s", w->image);
+    } else if (is(name, size, "ends")) {
+        add_ends(b, w);
+    } else {
+        assert(is(name, size, "network")); /* no text has a word that is not here */
+        buf_printf(b, "%s", network(w->network));
+    }
 }
 
 /* A brace is a word's only if a letter follows: examples of JSON have others. */

@@ -5,8 +5,10 @@
 #include <stdint.h>
 
 struct words {
-    int64_t     memory_bytes, disk_bytes, cpus_milli, pids, timeout_ms, age_ms, sandboxes;
-    const char *network; /* the operator's policy */
+    int64_t     memory_bytes, disk_bytes, cpus_milli, pids, timeout_ms, sandboxes;
+    int64_t     age_ms, idle_ms; /* 0: no end */
+    const char *image;           /* of who names none */
+    const char *network;         /* the operator's policy */
 };
 
 char *words_fill(const struct words *w, const char *text); /* the caller frees */

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { assertGone, build, copyPrograms, isRoot, jerboa, limit, printed, start, tempDir, writeFiles } from './jerboa.mjs';
+import { assertGone, build, copyPrograms, isRoot, jerboa, limit, printed, root, start, tempDir, writeFiles } from './jerboa.mjs';
 
 const runtime = execFileSync(jerboa, ['pull'], { encoding: 'utf8' }).trim();
 const DISK = 32 << 20;
@@ -78,13 +78,14 @@ test('a program that runs already sees it', limit, async (t) => {
 
 test('a second layer replaces the first, with what was written on it', limit, async (t) => {
   const first = makeLayer(t), second = makeLayer(t, { 'node_modules/only/index.js': '' });
-  const used = `sleep 0.2; df --output=used,iused /workspace | tail -1 | awk '{print ($1 < 2000) ($2 < 200)}'`; // KiB, and inodes
+  const used = `df --output=used,iused /workspace | tail -1 | awk '{print ($1 < 2000) ($2 < 200)}'`; // KiB, and inodes
+  const freed = `until [ "$(${used})" = 11 ]; do sleep 0.01; done`; // the layer is answered for before that
   const deep = `node -e 'const fs = require("fs"); process.chdir("node_modules"); for (let i = 0; i < 1500; i++) { fs.mkdirSync("d"); process.chdir("d") }'`;
   const seen = await live([
     'attach', first, 'sh', `head -c 8000000 /dev/zero > node_modules/big && mkdir -m 0 node_modules/closed && ${deep}`, 'sh', used,
-    'attach', second, 'sh', 'ls node_modules', 'sh', used, 'attach', first, 'sh', 'ls node_modules', 'sh', overlays,
+    'attach', second, 'sh', 'ls node_modules', 'sh', freed, 'attach', first, 'sh', 'ls node_modules', 'sh', overlays,
   ]);
-  assert.deepEqual([1, 2, 4, 5, 7].map((i) => ok(seen[i])), ['', '00', 'a\nb\nonly', '11', 'a\nb']);
+  assert.deepEqual([1, 2, 4, 5, 7].map((i) => ok(seen[i])), ['', '00', 'a\nb\nonly', '', 'a\nb']);
   assert.equal(ok(seen[8]).split('\n').length, 1);
 });
 
@@ -155,6 +156,29 @@ test('a sandbox that is killed leaves no mount and no process', limit, async (t)
     await assertGone(dir);
   }
   assert.equal(picture(layer), before);
+});
+
+/** A kernel that answers one call with an error. */
+function without(t, call, errno) {
+  const deny = path.join(tempDir(t), 'deny'), number = { fsopen: 430, setxattr: process.arch === 'arm64' ? 5 : 188 }[call];
+  execFileSync('gcc', ['-D_GNU_SOURCE', '-Wall', '-Werror', '-static', '-O1', '-o', deny, `${root}/tests/programs/deny.c`]);
+  return (program, args) => start([`${number}`, `${errno}`, path.join(build, program), ...args], { program: deny, input: '' }).ended;
+}
+
+test('a kernel without overlays, or without what they need: one sentence, in the doctor too', limit, async (t) => {
+  const layer = makeLayer(t), rows = [
+    ['fsopen', 19, 'this kernel has no overlay file system, which layers of dependencies need: as root: modprobe overlay'],
+    ['setxattr', 95, 'tmpfs of this kernel has no user attributes, which layers of dependencies need: use Linux 6.6 or newer']];
+  for (const [call, errno, sentence] of rows) {
+    const on = without(t, call, errno);
+    const [first, second] = (await on('layers', [runtime, `${DISK}`, 'attach', layer, 'sh', `ls -A; ${overlays}`])).stdout.trim().split('\n').map((line) => JSON.parse(line));
+    assert.deepEqual([first.attached, first.error], [false, sentence]);
+    assert.equal(ok(second), 'files\npackage.json');
+    const report = JSON.parse((await on('jerboa', ['doctor', '--json'])).stdout), row = report.checks.find((check) => check.name === 'overlay');
+    assert.equal(report.works, true);
+    assert.equal(row.state, 'off');
+    assert.equal(`${row.why}${row.fix ? `: as root: ${row.fix.replace(/^sudo /, '')}` : ''}`, sentence);
+  }
 });
 
 test('it takes about a millisecond', limit, async (t) => {

@@ -13,7 +13,7 @@ const keeping = ['user-namespace', 'mount-namespace', 'pid-namespace', 'network-
   'root', 'capabilities', 'no-new-privileges', 'seccomp'];
 const bounding = ['cgroup', 'uid-range', 'landlock'];
 const limits = ['memory', 'processes', 'cpu', 'disk'];
-const needs = ['jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'certificates', 'store', 'runtime', 'sandbox', 'files'];
+const needs = ['jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'certificates', 'store', 'runtime', 'sandbox', 'files', 'overlay'];
 
 /** `jerboa doctor --json ARGS`, perhaps behind words that change the world first: the report, its rows by name, the exit status. */
 async function examine({ before = [], program = path.join(build, 'jerboa'), ...more } = {}) {
@@ -232,6 +232,18 @@ test('a store that cannot be written: root makes over what belongs to another, t
     assert.deepEqual([what, rows.store.state, rows.store.fix], [what, 'off', fix]);
     const mended = await examine({ before: [...asUser, ...paste(rows.store.fix)], program, cwd, ...more });
     assert.deepEqual([what, mended.rows.store.state], [what, 'on']);
+  }
+});
+
+test('no home: the store goes elsewhere, nobody is told to make over what lies above', onlyRoot, async (t) => {
+  const { program, dir, cwd, ...more } = forUser(t);
+  for (const HOME of ['/nonexistent', '/', path.join(dir, 'none', 'yet')]) {
+    const env = { ...more.env, HOME };
+    const { rows: { store } } = await examine({ before: asUser, program, cwd, env });
+    assert.deepEqual([HOME, store.state, store.fix], [HOME, 'off', 'export JERBOA_HOME="$(mktemp -d /var/tmp/jerboa-XXXXXX)"']);
+    const mended = (await examine({ before: [...asUser, ...paste(store.fix)], program, cwd, env })).rows.store;
+    t.after(() => fs.rmSync(path.dirname(mended.what), { recursive: true }));
+    assert.deepEqual([HOME, mended.state], [HOME, 'on']);
   }
 });
 

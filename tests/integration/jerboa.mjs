@@ -110,7 +110,7 @@ const identity = (file) => { try { const s = fs.statSync(file); return `${s.dev}
 const list = (dir) => { try { return fs.readdirSync(dir); } catch { return []; } };
 
 /** The programs in a directory of their own, so that their processes can be told from everybody else's. */
-export function copyPrograms(dir, names = ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch']) {
+export function copyPrograms(dir, names = ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer']) {
   for (const name of names) fs.copyFileSync(path.join(build, name), path.join(dir, name));
   return path.join(dir, 'jerboa');
 }

@@ -144,7 +144,13 @@ test('the host\'s names and numbers do not show', limit, async () => {
   assert.equal(seen.uids, '0');
   // init's group is the root of what it sees, and its own stands beside that; no name of the host's is in it
   for (const line of seen.cgroup.trim().split('\n')) assert.match(line, /^\d+:[^:]*:\/(\.\.\/box\/run-\d+)?$/);
-  for (const line of seen.mounts.trim().split('\n')) assert.doesNotMatch(line.split(' ')[4], /jerboa\/disk|^\/(home|mnt|media|boot|run)\b/);
+  const mounts = seen.mounts.trim().split('\n').map((line) => line.split(' '));
+  for (const mount of mounts) assert.doesNotMatch(mount[4], /^\/(home|mnt|media|boot|run)\b/);
+  // the disk's own root is covered by an empty, closed, read-only directory
+  const disk = mounts.filter((mount) => mount[4].startsWith('/.jerboa/disk'));
+  assert.deepEqual(disk.map((mount) => [mount[4], mount[5].split(',')[0]]), [['/.jerboa/disk', 'rw'], ['/.jerboa/disk', 'ro']]);
+  assert.equal(disk[1][1], disk[0][0]); // it stands on the other one
+  assert.match(disk[1].at(-1), /\bsize=0k,nr_inodes=1,mode=000\b/);
 });
 
 /** System calls that no script of ours makes, by a program of the test. */

@@ -248,11 +248,11 @@ int main(int argc, char **argv)
     }
     struct native_spec spec = {.memory_bytes = NATIVE_MEMORY_BYTES,
                                .disk_bytes = NATIVE_MEMORY_BYTES / 2,
-                               .cpus_milli = 2 * NATIVE_CPUS_MILLI,
+                               .cpus_milli = NATIVE_CPUS_MILLI,
                                .pids = NATIVE_PIDS,
                                .fds = NATIVE_FDS,
                                .runtime_dir = argv[1]};
-    const char        *program[] = {native_node, "-e", argv[2], NULL};
+    const char        *program[] = {native_node, "--input-type=module", "-e", argv[2], NULL};
     struct run_spec    run_spec = {.argv = program,
                                    .env = (const char **)native_environment(&(struct native_spec){0}),
                                    .cwd = "/workspace",

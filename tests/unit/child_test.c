@@ -155,8 +155,8 @@ static void a_missing_program_is_an_error(void **state)
     const char   *argv[] = {"x", NULL};
     struct err    e = {0};
 
-    assert_int_equal(child_start(&o->child, o->base, "/nowhere/x", argv, NULL, no_fds, on_exited, o, &e),
-                     -1);
+    assert_int_equal(
+        child_start(&o->child, o->base, "/nowhere/x", argv, NULL, no_fds, on_exited, o, &e), -1);
     assert_int_equal(e.sys, ENOENT);
     assert_string_equal(e.msg, "start /nowhere/x: No such file or directory");
     event_base_dispatch(o->base);

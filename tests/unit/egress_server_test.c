@@ -323,16 +323,14 @@ static void test_data_past_the_window_is_a_violation(void **state)
 
 static void test_resets_travel(void **state)
 {
-    static const struct linger at_once = {.l_onoff = 1};
-    char                       byte;
+    char byte;
 
     (void)state;
     begin("npm", NULL);
     connect_to(FIRST, "127.0.0.1", port);
     accept_outside();
     turn(5);
-    setsockopt(outside, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    fd_close(&outside);
+    fd_reset(&outside);
     WAIT(frames[FRAME_RESET] == 1);
     frame(FRAME_DATA, FIRST, STREAM_OUT, "x", 1); /* crossed it: dropped */
     assert_null(violation);
@@ -706,6 +704,18 @@ static enum dns_code code_of_lookup(uint32_t channel, const char *name, enum dns
     return dns_code(found);
 }
 
+/* ANY, zone transfers and their like: whatever the name servers would say, they are not asked. */
+static void test_questions_about_many_records_are_refused(void **state)
+{
+    static const int types[] = {128, 249, 251, 252, 255};
+
+    (void)state;
+    begin("npm", NULL);
+    for (uint32_t i = 0; i < sizeof types / sizeof *types; i++)
+        assert_int_equal(code_of_lookup(FIRST + i, "registry.test", (enum dns_type)types[i]),
+                         DNS_REFUSED);
+}
+
 static void test_lookups_a_second(void **state)
 {
     const struct egress_limits few = {.lookups_per_second = 5};
@@ -791,6 +801,7 @@ int main(void)
         TEST(test_a_policy_changes_while_a_name_is_resolved),
         TEST(test_connections_at_once),
         TEST(test_connects_a_second),
+        TEST(test_questions_about_many_records_are_refused),
         TEST(test_lookups_a_second),
         TEST(test_what_does_not_answer_is_said),
         TEST(test_a_name_has_a_made_up_address_that_leads_to_it),

@@ -291,6 +291,54 @@ static void a_crowd_is_bounded(void **state)
     setrlimit(RLIMIT_NOFILE, &before);
 }
 
+static void dial(uint32_t channel, uint16_t port)
+{
+    autobuf struct buf b;
+
+    buf_init(&b, 16);
+    message_pack_dial(&b, &(struct message_dial){port});
+    inside_send(&init, FRAME_DIAL, channel, 0, b.data, b.size);
+}
+
+/* The rules send what init itself dials nowhere else. */
+static void dialling(void)
+{
+    static const char *const hosts[] = {"127.0.0.1", "::1"};
+    char                     bytes[20];
+    struct frame             f;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        autofd int server = listener(hosts[i], (uint16_t)(3000 + i)), fd = -1;
+
+        dial(i + 1, (uint16_t)(3000 + i));
+        expect(FRAME_STARTED, i + 1, 0);
+        CHECK((fd = accept4(server, NULL, NULL, SOCK_CLOEXEC)) >= 0);
+        inside_send(&init, FRAME_DATA, i + 1, STREAM_IN, "request", 7);
+        CHECK(read(fd, bytes, sizeof bytes) == 7);
+        CHECK(write(fd, "answer", 6) == 6);
+        expect(FRAME_DATA, i + 1, STREAM_OUT);
+        inside_send(&init, FRAME_END, i + 1, STREAM_IN, NULL, 0);
+        CHECK(read(fd, bytes, sizeof bytes) == 0);
+        fd_close(&fd);
+        expect(FRAME_END, i + 1, STREAM_OUT);
+    }
+    dial(9, 3999);
+    expect(FRAME_ERROR, 9, 0);
+    dial(9, PORT_CONNECTIONS); /* init's own door: it resets itself, before or after it noticed */
+    CHECK(inside_next(&init, MS, &f) && f.channel == 9);
+    if (f.type == FRAME_STARTED)
+        expect(FRAME_RESET, 9, 0);
+    else
+        CHECK(f.type == FRAME_ERROR);
+    expect_nothing();
+}
+
+static void ports_inside_are_reached(void **state)
+{
+    (void)state;
+    in_a_sandbox(dialling);
+}
+
 static void no_word(void)
 {
     int fd;
@@ -343,6 +391,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(queries_are_answered_by_whom_was_asked),
         cmocka_unit_test(the_doors_are_inits_alone),
         cmocka_unit_test(a_crowd_is_bounded),
+        cmocka_unit_test(ports_inside_are_reached),
         cmocka_unit_test(without_the_word_there_are_no_doors),
         cmocka_unit_test(init_does_not_start_without_its_doors),
     };

@@ -369,8 +369,8 @@ static void test_answers_meanwhile(void **state)
 
     (void)state;
     start_server(&s);
-    if (child_start(&s.child, s.base, "/usr/bin/env", argv, NULL, (struct child_fd[]){{2, 2}, {-1, -1}},
-                    on_exited, &s, &e) < 0)
+    if (child_start(&s.child, s.base, "/usr/bin/env", argv, NULL,
+                    (struct child_fd[]){{2, 2}, {-1, -1}}, on_exited, &s, &e) < 0)
         fail_msg("%s", e.msg);
     event_base_dispatch(s.base);
     print_figures(&s);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,6 +38,8 @@ struct world {
     bool   cut, done;
     size_t over, changes, notes;
     char   note[256], change[256];
+
+    const char *back_at; /* at this change "a" is moved back to "m" */
 };
 
 /* ---- ops ---- */
@@ -47,6 +50,10 @@ static void on_changed(void *owner, const char *path, enum files_change change)
 
     w->changes++;
     snprintf(w->change, sizeof w->change, "%s %s", files_change_name(change), path);
+    if (w->back_at && strcmp(w->change, w->back_at) == 0) {
+        assert_int_equal(renameat(w->dir_fd, "a", w->dir_fd, "m"), 0);
+        w->back_at = NULL;
+    }
 }
 
 static void on_note(void *owner, const char *sentence)
@@ -102,8 +109,7 @@ static int set_up(void **state)
     w->base = event_base_new();
     w->limits = files_limits;
     snprintf(w->dir, sizeof w->dir, "%s/files-test-XXXXXX", where);
-    if (!mkdtemp(w->dir))
-        return -1;
+    assert_non_null(mkdtemp(w->dir));
     w->dir_fd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     *state = w;
     return 0;
@@ -166,6 +172,14 @@ static void wait_for(struct world *w, const size_t *counter)
         event_base_loop(w->base, EVLOOP_ONCE);
 }
 
+/* Until the next change has another time: times of files have the grain of the kernel's clock. */
+static void tick(void)
+{
+    static const struct timespec grain = {.tv_nsec = 20000000};
+
+    nanosleep(&grain, NULL);
+}
+
 /* ---- changes ---- */
 
 static void put(struct world *w, const char *path, const char *text)
@@ -214,11 +228,11 @@ static void many(struct world *w, const char *dir, int from, int to)
     }
 }
 
-static int run(const char *fmt, const char *dir)
+static int run(const char *dir, const char *what)
 {
     char line[512];
 
-    snprintf(line, sizeof line, fmt, dir, dir, dir, dir);
+    snprintf(line, sizeof line, "cd %s && { %s; }", dir, what);
     return system(line);
 }
 
@@ -291,9 +305,7 @@ static void writes_through_a_mapping_are_seen(void **state)
     put_size(w, "mapped", 8192);
     open_files(w);
     begin(w);
-    struct timespec tick = {0,
-                            20000000}; /* the time of a file has the grain of the kernel's clock */
-    nanosleep(&tick, NULL);
+    tick();
     int   fd = openat(w->dir_fd, "mapped", O_RDWR | O_CLOEXEC);
     char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_ptr_not_equal(p, MAP_FAILED);
@@ -341,6 +353,62 @@ static void directories_move_with_all_that_is_in_them(void **state)
     begin(w);
     put(w, "z/sub/3", "333");
     expect(w, "updated z/sub/3\n");
+}
+
+/* The new name may be looked through before or after the old one is found gone. */
+static void a_moved_directory_is_followed_whatever_comes_first(void **state)
+{
+    struct world *w = *state;
+
+    make_dir(w, "m");
+    open_files(w);
+    for (int i = 0; i < 4; i++) {
+        begin(w);
+        for (int k = 0; k < i; k++)
+            put(w, k ? "01" : "00", "1"); /* takes a turn */
+        move(w, "m", "a");
+        end(w);
+        begin(w);
+        put(w, "a/new", "1");
+        expect(w, "created a/new\n");
+        drop(w, "a/new");
+        move(w, "a", "m");
+    }
+}
+
+/* There and back: the watch was taken for the other name, and the old one is looked at only when
+ * the directory is there again. The names between the two are what is looked at meanwhile. */
+static void a_directory_that_moves_to_and_fro_is_followed(void **state)
+{
+    struct world *w = *state;
+
+    make_dir(w, "m");
+    make_dir(w, "m/x");
+    put(w, "m/f", "1");
+    open_files(w);
+    for (int i = 0; i < 4; i++) {
+        char name[16], row[32];
+
+        begin(w);
+        for (int k = 0; k < 20 + i; k++) {
+            snprintf(name, sizeof name, "b%02d", k);
+            put(w, name, "1");
+        }
+        w->back_at = "created a/f";
+        move(w, "m", "a");
+        end(w);
+        assert_null(w->back_at);
+        begin(w);
+        snprintf(name, sizeof name, "m/%02d", i);
+        put(w, name, "1");
+        snprintf(row, sizeof row, "created %s\n", name);
+        expect(w, row);
+        begin(w);
+        snprintf(name, sizeof name, "m/x/%02d", i);
+        put(w, name, "1");
+        snprintf(row, sizeof row, "created %s\n", name);
+        expect(w, row);
+    }
 }
 
 static void a_directory_may_become_a_file_and_back(void **state)
@@ -519,14 +587,14 @@ static void links_are_never_followed(void **state)
     autofree char *out = str_format("%s.out", w->dir);
 
     assert_int_equal(mkdir(out, 0755), 0);
-    assert_int_equal(run("echo secret > %s.out/secret; mkdir %s.out/sub", w->dir), 0);
+    assert_int_equal(run(out, "echo secret > secret; mkdir sub"), 0);
     make_dir(w, "d");
     put(w, "d/secret", "mine");
     assert_int_equal(symlinkat(out, w->dir_fd, "before"), 0);
     open_files(w);
     begin(w);
     assert_int_equal(symlinkat(out, w->dir_fd, "link"), 0);
-    assert_int_equal(run("echo more > %s.out/more; echo secrets > %s.out/secret", w->dir), 0);
+    assert_int_equal(run(out, "echo more > more; echo secrets > secret"), 0);
     drop(w, "d/secret");
     drop_dir(w, "d");
     assert_int_equal(symlinkat(out, w->dir_fd, "d"), 0); /* d/secret could be read through it */
@@ -823,8 +891,7 @@ static void lost_events_before_a_run_are_not_its_own(void **state)
     open_files(w);
     overflow(w);
     put(w, "before", "1");
-    struct timespec tick = {0, 20000000};
-    nanosleep(&tick, NULL);
+    tick();
     begin(w);
     put(w, "after", "1");
     expect(w, "created after\n");
@@ -832,8 +899,7 @@ static void lost_events_before_a_run_are_not_its_own(void **state)
 
 static void more_directories_than_watches(void **state)
 {
-    struct world   *w = *state;
-    struct timespec tick = {0, 20000000};
+    struct world *w = *state;
 
     w->limits.watched = 3; /* the root, d0, d0/d */
     for (int i = 0; i < 5; i++) {
@@ -849,7 +915,7 @@ static void more_directories_than_watches(void **state)
     assert_int_equal(w->notes, 1);
     assert_non_null(strstr(w->note, "max_user_watches"));
     for (int i = 0; i < 3; i++) {
-        nanosleep(&tick, NULL);
+        tick();
         begin(w);
         put(w, "d4/d/new", "1");
         put(w, "d4/d/old", "changed");
@@ -864,7 +930,7 @@ static void more_directories_than_watches(void **state)
         drop_dir(w, "d2/e");
         begin(w); /* what is gone is told late: nobody knows when it went */
         end(w);
-        nanosleep(&tick, NULL);
+        tick();
         begin(w);
         expect(w, "");
     }
@@ -873,6 +939,84 @@ static void more_directories_than_watches(void **state)
     put_size(w, "d4/d/large", 200000);
     wait_for(w, &w->over);
     assert_int_equal(w->over, 1);
+}
+
+static void watches_come_back_when_there_are_fewer_directories(void **state)
+{
+    struct world *w = *state;
+
+    w->limits.watched = 2; /* the root and one */
+    make_dir(w, "a");
+    make_dir(w, "b");
+    open_files(w);
+    assert_int_equal(w->notes, 1);
+    drop_dir(w, "a");
+    begin(w);
+    end(w);
+    put(w, "b/told", "1"); /* without a run: by an event */
+    wait_for(w, &w->changes);
+    assert_string_equal(w->change, "created b/told");
+    assert_int_equal(w->notes, 1);
+}
+
+static bool no_inotify;
+int         __real_inotify_init1(int flags);
+int         __wrap_inotify_init1(int flags);
+
+int __wrap_inotify_init1(int flags)
+{
+    if (!no_inotify)
+        return __real_inotify_init1(flags);
+    errno = EMFILE;
+    return -1;
+}
+
+static void without_inotify_runs_walk(void **state)
+{
+    struct world *w = *state;
+
+    put(w, "old", "1");
+    put(w, "gone", "1");
+    no_inotify = true;
+    open_files(w);
+    no_inotify = false;
+    assert_non_null(strstr(w->note, "max_user_instances"));
+    put(w, "before", "1");
+    tick();
+    begin_quota(w, 100000);
+    make_dir(w, "d");
+    put(w, "d/new", "1");
+    put(w, "old", "22");
+    drop(w, "gone");
+    expect(w, "created d/new\ndeleted gone\nupdated old\n");
+    begin_quota(w, 100000);
+    put_size(w, "d/large", 200000);
+    wait_for(w, &w->over);
+    assert_int_equal(w->over, 1);
+}
+
+/* A directory that takes long to look through does not hide what else happens. */
+static void a_huge_directory_does_not_delay_a_quota(void **state)
+{
+    struct world *w = *state;
+
+    make_dir(w, "huge");
+    many(w, "huge", 0, 20000);
+    open_files(w);
+    begin_quota(w, 100000000);
+    move(w, "huge", "moved");
+    wait_for(w, &w->changes); /* it has begun */
+    assert_true(w->changes < 20000);
+    assert_int_equal(w->over, 0);
+    int fd = openat(w->dir_fd, "z", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_int_equal(ftruncate(fd, 200000000), 0);
+    close(fd);
+    wait_for(w, &w->over);
+    assert_int_equal(w->over, 1);
+    assert_true(w->changes < 40000); /* while it was looked through */
+    end(w);
+    assert_true(w->cut); /* 40,001 rows */
+    assert_int_equal(w->n_rows, files_limits.rows);
 }
 
 static void more_rows_than_may_be(void **state)
@@ -937,6 +1081,43 @@ static void a_path_that_is_too_long_is_not_overlooked(void **state)
     assert_int_equal(w->over, 1);
 }
 
+/* As an ordinary user, from whom a sandbox that runs as the same can hide a directory. */
+static void an_unreadable_directory_does_not_hide_growth(void **state)
+{
+    struct world *w = *state;
+    bool          root = geteuid() == 0;
+
+    if (root) {
+        assert_int_equal(fchown(w->dir_fd, 65534, 65534), 0);
+        assert_int_equal(seteuid(65534), 0);
+        assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0); /* or /proc/self/fd is root's */
+    }
+    make_dir(w, "old");
+    assert_int_equal(fchmodat(w->dir_fd, "old", 0, 0), 0);
+    tick();
+    open_files(w);
+    begin_quota(w, 1 << 30);
+    put(w, "new", "1");
+    overflow(w); /* all is looked at: what nobody could read before is no reason */
+    end(w);
+    size_t over_by_old = w->over;
+    bool   cut_by_old = w->cut;
+    begin_quota(w, 1 << 30);
+    make_dir(w, "d");
+    put(w, "d/f", "1");
+    int fd = openat(w->dir_fd, "d/f", O_WRONLY | O_CLOEXEC);
+    assert_int_equal(fchmodat(w->dir_fd, "d", 0, 0), 0);
+    assert_int_equal(write(fd, "more", 4), 4);
+    close(fd);
+    end(w);
+    if (root)
+        assert_int_equal(seteuid(0), 0);
+    assert_int_equal(over_by_old, 0);
+    assert_false(cut_by_old);
+    assert_true(w->cut);
+    assert_int_equal(w->over, 1);
+}
+
 static void many_directories_come_and_go(void **state)
 {
     struct world *w = *state;
@@ -956,7 +1137,7 @@ static void many_directories_come_and_go(void **state)
         end(w);
         assert_int_equal(w->n_rows, 300);
         begin(w);
-        assert_int_equal(run("rm -rf %s/*", w->dir), 0);
+        assert_int_equal(run(w->dir, "rm -rf -- *"), 0);
         end(w);
         assert_int_equal(w->n_rows, 300);
         assert_false(w->cut);
@@ -1081,6 +1262,8 @@ int main(void)
          TEST(writes_through_a_mapping_are_seen),
          TEST(renames_are_one_gone_and_one_new),
          TEST(directories_move_with_all_that_is_in_them),
+         TEST(a_moved_directory_is_followed_whatever_comes_first),
+         TEST(a_directory_that_moves_to_and_fro_is_followed),
          TEST(a_directory_may_become_a_file_and_back),
          TEST(exchanged_directories),
          TEST(new_directories_are_followed_at_once),
@@ -1102,9 +1285,13 @@ int main(void)
          TEST(lost_events_are_made_up_by_a_walk),
          TEST(lost_events_before_a_run_are_not_its_own),
          TEST(more_directories_than_watches),
+         TEST(watches_come_back_when_there_are_fewer_directories),
+         TEST(without_inotify_runs_walk),
+         TEST(a_huge_directory_does_not_delay_a_quota),
          TEST(more_rows_than_may_be),
          TEST(more_entries_than_are_remembered),
          TEST(a_path_that_is_too_long_is_not_overlooked),
+         TEST(an_unreadable_directory_does_not_hide_growth),
          TEST(many_directories_come_and_go),
          TEST(the_end_is_right_after_a_storm),
          TEST(a_mark_may_be_freed_in_its_ops),

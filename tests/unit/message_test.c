@@ -58,6 +58,79 @@ static int pack_number(struct buf *b)
     return message_pack_u32(b, 0xfffffffe);
 }
 
+static int pack_dial(struct buf *b)
+{
+    return message_pack_dial(b, &(struct message_dial){3000});
+}
+
+static int pack_read_file(struct buf *b)
+{
+    return message_pack_read_file(b, &(struct message_read_file){1ULL << 40, "files/x"});
+}
+
+static int pack_opened(struct buf *b)
+{
+    return message_pack_opened(b, &(struct message_opened){1ULL << 40});
+}
+
+static int pack_scan(struct buf *b)
+{
+    return message_pack_scan(b, &(struct message_scan){1000, 7, "files"});
+}
+
+static int pack_scanned(struct buf *b)
+{
+    return message_pack_scanned(b, &(struct message_scanned){true});
+}
+
+static int check_dial(const struct frame *f, struct err *e)
+{
+    struct message_dial m;
+
+    TRY(message_unpack_dial(f, &m, e));
+    assert_int_equal(m.port, 3000);
+    return 0;
+}
+
+static int check_read_file(const struct frame *f, struct err *e)
+{
+    struct message_read_file m;
+
+    TRY(message_unpack_read_file(f, &m, e));
+    assert_int_equal(m.most, 1ULL << 40);
+    assert_string_equal(m.path, "files/x");
+    return 0;
+}
+
+static int check_opened(const struct frame *f, struct err *e)
+{
+    struct message_opened m;
+
+    TRY(message_unpack_opened(f, &m, e));
+    assert_int_equal(m.size, 1ULL << 40);
+    return 0;
+}
+
+static int check_scan(const struct frame *f, struct err *e)
+{
+    struct message_scan m;
+
+    TRY(message_unpack_scan(f, &m, e));
+    assert_int_equal(m.entries, 1000);
+    assert_int_equal(m.depth, 7);
+    assert_string_equal(m.path, "files");
+    return 0;
+}
+
+static int check_scanned(const struct frame *f, struct err *e)
+{
+    struct message_scanned m;
+
+    TRY(message_unpack_scanned(f, &m, e));
+    assert_true(m.cut);
+    return 0;
+}
+
 static int check_spawn(const struct frame *f, struct err *e)
 {
     struct message_spawn m;
@@ -160,6 +233,11 @@ static const struct {
     {FRAME_SPAWN, pack_spawn, check_spawn},
     {FRAME_WRITE_FILE, pack_write_file, check_write_file},
     {FRAME_ATTACH, pack_attach, check_attach},
+    {FRAME_DIAL, pack_dial, check_dial},
+    {FRAME_READ_FILE, pack_read_file, check_read_file},
+    {FRAME_OPENED, pack_opened, check_opened},
+    {FRAME_SCAN, pack_scan, check_scan},
+    {FRAME_SCANNED, pack_scanned, check_scanned},
     {FRAME_EXITED, pack_exited, check_exited},
     {FRAME_CONNECT, pack_connect, check_connect},
     {FRAME_ERROR, pack_error, check_error},
@@ -224,6 +302,79 @@ static void trailing_bytes_are_refused(void **state)
         snprintf(expected, sizeof expected, "malformed %s frame", frame_type_name(f.type));
         assert_string_equal(e.msg, expected);
     }
+}
+
+/* Neither end says or takes a path that leads elsewhere. */
+static void only_plain_paths_are_packed_and_unpacked(void **state)
+{
+    static const char *const crooked[] = {"/",    "/x", ".",   "..",    "x/..",  "../x",
+                                          "x//y", "x/", "./x", "x/./y", "x/../y"};
+    static const char *const plain[] = {"x", ".x", "..x", "x..", "...", "x/.y/..z", "a b\n/ü"};
+
+    (void)state;
+    for (size_t i = 0; i < N(crooked); i++) {
+        const char        *path = crooked[i];
+        uint8_t            size = (uint8_t)strlen(path);
+        autobuf struct buf b;
+
+        buf_init(&b, 4096);
+        assert_int_equal(message_pack_read_file(&b, &(struct message_read_file){1, path}), -1);
+        assert_int_equal(message_pack_scan(&b, &(struct message_scan){1, 1, path}), -1);
+        assert_int_equal(message_pack_row(&b, &(struct message_row){ROW_FILE, 1, 1, path}), -1);
+        assert_int_equal(b.size, 0);
+        buf_add(&b, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 17); /* as in a row */
+        buf_add(&b, (uint8_t[]){size, 0, 0, 0}, 4);
+        buf_add(&b, path, size + 1U);
+
+        struct frame             f = frame_of(FRAME_ROWS, b.data, b.size);
+        struct frame             g = frame_of(FRAME_READ_FILE, b.data + 9, b.size - 9);
+        struct message_row       row;
+        struct message_read_file read_file;
+        struct message_scan      scan;
+        assert_int_equal(message_next_row(&f, &row, NULL), -1);
+        assert_int_equal(message_unpack_read_file(&g, &read_file, NULL), -1);
+        assert_int_equal(message_unpack_scan(&g, &scan, NULL), -1);
+        b.data[b.size - 1 - size] = 'p'; /* it was the path */
+        if (size == 1) {
+            assert_int_equal(message_unpack_read_file(&g, &read_file, NULL), 0);
+            assert_int_equal(message_unpack_scan(&g, &scan, NULL), 0);
+        }
+    }
+    for (size_t i = 0; i < N(plain); i++) {
+        autobuf struct buf b;
+
+        buf_init(&b, 4096);
+        assert_int_equal(message_pack_read_file(&b, &(struct message_read_file){1, plain[i]}), 0);
+    }
+}
+
+static void rows_come_one_after_the_other(void **state)
+{
+    autobuf struct buf b;
+    struct message_row row;
+
+    (void)state;
+    buf_init(&b, 4096);
+    message_pack_row(&b, &(struct message_row){ROW_LINK, UINT64_MAX, -5, "a/b"});
+    size_t first = b.size;
+    message_pack_row(&b, &(struct message_row){ROW_OTHER, 0, INT64_MAX, "c"});
+    struct frame f = frame_of(FRAME_ROWS, b.data, b.size);
+    assert_int_equal(message_next_row(&f, &row, NULL), 1);
+    assert_int_equal(row.kind, ROW_LINK);
+    assert_true(row.size == UINT64_MAX && row.mtime_ns == -5);
+    assert_string_equal(row.path, "a/b");
+    assert_int_equal(message_next_row(&f, &row, NULL), 1);
+    assert_string_equal(row.path, "c");
+    assert_int_equal(message_next_row(&f, &row, NULL), 0);
+    for (size_t n = 1; n < b.size; n++) { /* cut at every byte */
+        f = frame_of(FRAME_ROWS, b.data, n);
+        assert_int_equal(message_next_row(&f, &row, NULL), n < first ? -1 : 1);
+        if (n > first)
+            assert_int_equal(message_next_row(&f, &row, NULL), -1);
+    }
+    b.data[0] = ROW_KINDS;
+    f = frame_of(FRAME_ROWS, b.data, b.size);
+    assert_int_equal(message_next_row(&f, &row, NULL), -1);
 }
 
 /* Packing stops at the buffer's maximum, wherever that falls. */
@@ -371,6 +522,8 @@ int main(void)
         cmocka_unit_test(every_message_goes_round),
         cmocka_unit_test(every_cut_is_refused),
         cmocka_unit_test(trailing_bytes_are_refused),
+        cmocka_unit_test(only_plain_paths_are_packed_and_unpacked),
+        cmocka_unit_test(rows_come_one_after_the_other),
         cmocka_unit_test(a_full_buffer_is_told),
         cmocka_unit_test(strings_end_where_they_say),
         cmocka_unit_test(lists_are_bounded),

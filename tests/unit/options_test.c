@@ -270,8 +270,8 @@ static void help_has_a_line_a_row(void **state)
     options_print_help(rows);
     stdout = saved;
     fclose(memory);
-    assert_non_null(strstr(text, "  -q, --quiet              say nothing\n"));
-    assert_non_null(strstr(text, "      --run-timeout TIME   deadline\n"));
+    assert_non_null(strstr(text, "  -q, --quiet                say nothing\n"));
+    assert_non_null(strstr(text, "      --run-timeout TIME     deadline\n"));
     free(text);
 }
 

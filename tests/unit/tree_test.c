@@ -61,7 +61,7 @@ static void test_deep(void **state)
     int64_t       bytes;
 
     (void)state;
-    nest(3000);
+    nest(700);
     assert_int_equal(tree_size(top, &bytes, &e), -1);
     assert_int_equal(e.kind, ERR_LIMIT);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);

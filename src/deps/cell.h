@@ -1,4 +1,4 @@
-/* box - one program in a sandbox of its own, from its start to its end. Blocks; for jerboa-layer.
+/* cell - one program in a sandbox of its own, from its start to its end. Blocks; for jerboa-layer.
  */
 #pragma once
 
@@ -8,24 +8,24 @@
 #include "engine/native.h"
 #include "sandbox/run.h"
 
-enum { BOX_OUTPUT_MAX = 64 << 10 };
+enum { CELL_OUTPUT_MAX = 64 << 10 };
 
-struct box_spec {
-    struct native_spec   sandbox; /* memory, disk and the rest; zeros are box's own */
+struct cell_spec {
+    struct native_spec   sandbox; /* memory, disk and the rest; zeros are the cell's own */
     const struct policy *policy;
     struct run_spec      run;
     int                  grown_fd;  /* a directory that it may fill, or -1 … */
     int64_t              grown_max; /* … up to this, or it is killed */
 };
 
-struct box_result {
+struct cell_result {
     struct run_result run;
-    struct buf        output;  /* both streams as they came, the last BOX_OUTPUT_MAX bytes */
+    struct buf        output;  /* both streams as they came, the last CELL_OUTPUT_MAX bytes */
     json_t           *refused; /* as egress_take_refused has it */
     bool              outgrown;
 };
 
 /* Lines of output go to stderr, too, without what a terminal would obey. -1: there was no sandbox.
  */
-int  box_run(const struct box_spec *spec, struct box_result *ret, struct err *e);
-void box_result_done(struct box_result *r);
+int  cell_run(const struct cell_spec *spec, struct cell_result *ret, struct err *e);
+void cell_result_done(struct cell_result *r);
