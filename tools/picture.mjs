@@ -12,11 +12,15 @@ const colours = { prompt: '#8ec07c', code: '#ebdbb2', answer: '#bdae93', error: 
 const rows = []; // { text, kind } or { image }
 
 const say = (kind, text) => {
-  for (const line of text.replace(/\n$/, '').split('\n'))
-    for (let rest = line, first = true; first || rest; first = false) {
-      rows.push({ kind, text: first ? rest.slice(0, WIDTH) : `  ${rest.slice(0, WIDTH - 2)}` });
-      rest = rest.slice(first ? WIDTH : WIDTH - 2);
+  for (const line of text.replace(/\n$/, '').split('\n')) {
+    let rest = line;
+    while (rest.length > WIDTH) { // broken at a space, and what follows is indented
+      const at = rest.lastIndexOf(' ', WIDTH);
+      rows.push({ kind, text: rest.slice(0, at) });
+      rest = `  ${rest.slice(at + 1)}`;
     }
+    rows.push({ kind, text: rest });
+  }
 };
 
 // ---- the session ----
@@ -37,27 +41,26 @@ function show(r) {
   }
 }
 
-async function call(name, args, shown = true) {
+async function call(name, args) {
   const { code, ...others } = args;
   say('prompt', `▸ ${name}${Object.keys(others).length ? ` ${JSON.stringify(others)}` : ''}`);
   if (code) say('code', code.trim().replaceAll(/^/gm, '  '));
   const began = performance.now();
   const r = await client.callTool({ name, arguments: args });
   const ms = performance.now() - began;
-  if (shown) show(r);
+  show(r);
   say('note', `  ${ms.toFixed(ms < 10 ? 1 : 0)} ms`);
-  return r;
 }
 
 const qrcode = [{ name: 'qrcode', version: '^1.5' }];
 await client.callTool({ name: 'run_js_ephemeral', arguments: { code: '', dependencies: qrcode } }); // installed once; not the first time is shown
-say('note', `jerboa serve --network npm, with ${client.getServerVersion().name} ${client.getServerVersion().version} and an MCP client`);
+say('note', `jerboa serve --network npm (${client.getServerVersion().version}), asked by an MCP client`);
 await call('run_js_ephemeral', { code: 'console.log(process.version, Math.hypot(3, 4))' });
 await call('run_js_ephemeral', {
   code: `import QRCode from 'qrcode';\nawait QRCode.toFile('files/code.png', 'It runs in a sandbox', { width: 132, margin: 1 });`,
   dependencies: qrcode,
 });
-await call('run_js_ephemeral', { code: `const { a } = await fetch('http://169.254.169.254/latest/meta-data/').then((r) => r.json());` });
+await call('run_js_ephemeral', { code: `await fetch('http://169.254.169.254/').catch((e) => console.log(e.message));` });
 await call('run_js_ephemeral', { code: 'for (;;);', timeoutMs: 200 });
 
 await client.close();
@@ -73,7 +76,7 @@ const parts = rows.map(({ text, kind, image }) => {
     y += IMAGE + 10;
     return `<image x="${MARGIN + 16}" y="${y - IMAGE - 18}" width="${IMAGE}" height="${IMAGE}" href="${image}"/>`;
   }
-  if (kind === 'prompt') y += 8;
+  if (text.startsWith('▸')) y += 8;
   y += LINE;
   return `<text x="${MARGIN}" y="${y - LINE}" fill="${colours[kind]}"${kind === 'prompt' ? ' font-weight="bold"' : ''}>${escape(text)}</text>`;
 });
