@@ -98,6 +98,9 @@ void *box_data(const struct box *b);
 struct turn_ops {
     void (*go)(void *owner);                        /* it is your turn, until turn_end */
     void (*lost)(void *owner, const struct err *e); /* the box has ended; the turn is over */
+    /* Every second while its Node is fetched, what takes so long; the turn must not end in it. May
+     * be NULL. */
+    void (*waits)(void *owner, const char *sentence);
 };
 
 struct turn { /* its owner's storage */

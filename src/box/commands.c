@@ -61,7 +61,7 @@ static void on_ended(void *owner, const struct run_result *r, struct keep *out, 
 }
 
 static const struct record_ops record_ops = {on_line, on_ended};
-static const struct turn_ops   turn_ops = {on_turn, on_lost};
+static const struct turn_ops   turn_ops = {on_turn, on_lost, NULL};
 
 /* ---- the step ---- */
 

@@ -80,7 +80,14 @@ static void on_lost(void *owner, const struct err *e)
     }
 }
 
-static const struct turn_ops turn_ops = {on_turn, on_lost};
+static void on_waits(void *owner, const char *sentence)
+{
+    struct job *j = owner;
+
+    j->ops->progress(j->owner, sentence);
+}
+
+static const struct turn_ops turn_ops = {on_turn, on_lost, on_waits};
 
 /* ---- dependencies ---- */
 

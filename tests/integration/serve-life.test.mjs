@@ -176,3 +176,26 @@ describe('the end of the server', { timeout: 120_000 }, () => {
     await assertGone(programs);
   });
 });
+
+test('a Node that has to be fetched: others are answered meanwhile, who waits is told, and the end does not wait', limit, async (t) => {
+  let asked;
+  const registry = createServer(() => { asked = true; }).listen(0, '127.0.0.1'); // accepts and says nothing
+  await once(registry, 'listening');
+  t.after(() => { registry.closeAllConnections(); registry.close(); });
+  const s = serveStdio(t, [], { env: { JERBOA_HOME: tempDir(t), npm_config_registry: `http://127.0.0.1:${registry.address().port}/` } });
+  await s.open();
+  s.call('sandbox_initialize', {}, { progressToken: 'first' });
+  s.call('run_js_ephemeral', { code: '1' }, { progressToken: 'second' });
+  const told = (token) => s.seen.filter((m) => m.method === 'notifications/progress' && m.params.progressToken === token).map((m) => m.params);
+  await until(() => asked && told('first').length >= 2 && told('second').length >= 2, () => JSON.stringify(s.seen));
+  for (const token of ['first', 'second']) {
+    assert.match(told(token)[0].message, /^fetching Node\.js for node:lts-slim, 0 s$/);
+    assert.ok(told(token)[1].progress > told(token)[0].progress);
+  }
+  const began = performance.now();
+  assert.deepEqual((await s.ask('ping')).result, {});
+  assert.ok(performance.now() - began < 1000);
+  s.child.stdin.end();
+  assert.equal((await s.child.ended).status, 0, s.child.text('stderr'));
+  await assertGone(programs);
+});
