@@ -1,11 +1,12 @@
 // To whom sandboxes belong, and how they end with him: with a session, with a client that leaves, with the server, however that ends.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import fs from 'node:fs';
 import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
 import { assertGone, limit, processes, tempDir, until } from './jerboa.mjs';
 import { modern, openSession, post, request } from './mcp.mjs';
-import { answers, connectTo, inside, programs, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
+import { answers, connectTo, inside, programs, rssKiB, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
 
 const inner = 20_000 + process.pid % 10_000;
 const web = `import http from 'node:http'; http.createServer((q, s) => s.end('here')).listen(${inner})`;
@@ -197,5 +198,23 @@ test('a Node that has to be fetched: others are answered meanwhile, who waits is
   assert.ok(performance.now() - began < 1000);
   s.child.stdin.end();
   assert.equal((await s.child.ended).status, 0, s.child.text('stderr'));
+  await assertGone(programs);
+});
+
+test('300 runs, one after the other: the server grows by nothing', { timeout: 300_000 }, async (t) => {
+  const s = serveStdio(t, [], { seconds: 290 });
+  await s.open();
+  const fds = () => fs.readdirSync(`/proc/${s.child.pid}/fd`).length;
+  const many = async (n) => {
+    for (let i = 0; i < n; i++) assert.equal(text(await s.call('run_js_ephemeral', { code: `console.log(${i})` })), `Node.js process output:\n${i}\n`);
+    await until(() => jails() === 0, 'sandboxes are left');
+    return { kib: rssKiB(s.child.pid), fds: fds() };
+  };
+  const [before, after] = [await many(100), await many(200)];
+  t.diagnostic(`${before.kib} KiB, then ${after.kib} KiB`);
+  assert.ok(after.kib - before.kib < 400, `${before.kib} KiB, then ${after.kib} KiB`); // 2 KiB a run
+  assert.equal(after.fds, before.fds);
+  s.child.stdin.end();
+  assert.equal((await s.child.ended).status, 0);
   await assertGone(programs);
 });
