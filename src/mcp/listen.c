@@ -122,8 +122,9 @@ void listen_subscriptions(const struct mcp_server *s, mcp_each_subscription *eac
 
     LIST_FOREACH (l, &s->listeners, entry) {
         autofree char *owner = request_owner(l->x);
-        json_array_foreach ((json_t *)l->uris, i, uri)
+        json_array_foreach ((json_t *)l->uris, i, uri) {
             each(data, owner, l->x->principal, json_string_value(uri));
+        }
     }
 }
 

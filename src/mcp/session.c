@@ -293,9 +293,11 @@ void sessions_subscriptions(const struct mcp_server *server, mcp_each_subscripti
     const char         *uri;
     json_t             *owner;
 
-    LIST_FOREACH (s, &server->sessions, entry)
-        json_object_foreach (s->subscriptions, uri, owner)
+    LIST_FOREACH (s, &server->sessions, entry) {
+        json_object_foreach (s->subscriptions, uri, owner) {
             each(data, json_string_value(owner), s->principal, uri);
+        }
+    }
 }
 
 void sessions_send_updated(struct mcp_server *server, const char *principal, const char *uri)
