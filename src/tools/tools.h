@@ -17,12 +17,15 @@
 
 enum { TOOLS_POLICIES = 3 };
 
+struct following;
+
 struct tools {
     struct mcp_server *mcp;
     struct boxes      *boxes;
     struct layers     *layers;
     struct shares     *shares;                   /* FILES_DIR, for each who has one */
     struct outputs    *outputs;                  /* of runs, whole */
+    struct following  *following;                /* files of sandboxes, for subscribers */
     struct policy     *policies[TOOLS_POLICIES]; /* that a sandbox may be given */
     bool               told_private;             /* that files/ goes with its sandbox: once */
     int64_t            files_quota_bytes;        /* how much a run may add; 0: no limit */

@@ -325,8 +325,8 @@ test('two processes want the same: one installs', limit, async (t) => {
   const second = runIn(store, registry, ['--dep', 'lead', ...print('lead')]);
   await until(() => second.text('stderr').includes('another jerboa'), () => second.text('stderr'));
   gate.resolve();
-  assert.equal(JSON.parse((await first.ended).stdout), 'one');
-  assert.equal(JSON.parse((await second.ended).stdout), 'one');
+  assert.equal(told(await first.ended), 'one');
+  assert.equal(told(await second.ended), 'one');
   assert.deepEqual(registry.requests.sort(), ['/lead', '/lead/-/lead-1.0.0.tgz']);
 });
 

@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { assertGone, copyPrograms, start, tempDir, until } from './jerboa.mjs';
-import { load } from './mcp.mjs';
+import { legacy, load } from './mcp.mjs';
 
 const one = await load('@modelcontextprotocol/sdk/client/index.js');
 const oneHttp = await load('@modelcontextprotocol/sdk/client/streamableHttp.js');
@@ -75,4 +75,55 @@ export const answers = (port) => new Promise((resolve) => {
   socket.on('error', () => resolve(false));
 });
 
+/** What runs in the sandboxes of a server: names of programs. */
+export function inside(pid) {
+  const all = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap((name) => {
+    try {
+      const stat = fs.readFileSync(`/proc/${name}/stat`, 'latin1'), end = stat.lastIndexOf(')');
+      const [state, parent] = stat.slice(end + 2).split(' ');
+      return state === 'Z' ? [] : [{ pid: +name, name: stat.slice(stat.indexOf('(') + 1, end), parent: +parent }];
+    } catch {
+      return []; // it has just gone
+    }
+  });
+  const found = all.filter((p) => p.pid === pid);
+  for (const p of found) found.push(...all.filter((c) => c.parent === p.pid));
+  return found.slice(1).map((p) => p.name).filter((name) => !name.startsWith('jerboa'));
+}
+
 export const rssKiB = (pid) => +/^VmRSS:\s+(\d+)/m.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
+
+/** A server on stdio without a client's library in front of it: `ask` gives the answer, whatever else comes meanwhile is in `seen`. */
+export function serveStdio(t, args = [], { env, seconds = 60 } = {}) {
+  const child = start(['serve', ...args], { program, env, seconds });
+  t.after(async () => {
+    child.kill('SIGKILL');
+    await child.ended;
+  });
+  const waiting = new Map(), seen = [];
+  let id = 0, rest = '';
+  const decoder = new TextDecoder();
+  child.stdout.on('data', (piece) => {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
+    rest = lines.pop();
+    for (const message of lines.map((line) => JSON.parse(line)))
+      if (waiting.has(message.id)) waiting.get(message.id)(message);
+      else seen.push(message);
+  });
+  const send = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  const ask = (method, params = {}) => new Promise((resolve) => {
+    waiting.set(++id, resolve);
+    send({ id, method, params });
+  });
+  return {
+    child, seen, ask, send,
+    open: async () => {
+      await ask('initialize', { protocolVersion: legacy, capabilities: {}, clientInfo: info });
+      send({ method: 'notifications/initialized' });
+    },
+    call: async (name, args, _meta) => {
+      const { result, error } = await ask('tools/call', { name, arguments: args, _meta });
+      return result ?? assert.fail(JSON.stringify(error));
+    },
+  };
+}
