@@ -260,7 +260,13 @@ static void begin_run(struct job *j)
     j->ops->progress(j->owner, j->spec->port ? "starting the server" : "running");
     j->waiting = true;
     if (j->spec->port) {
-        struct server_spec spec = {j->files, n_files, script, j->spec->port, j->spec->answer_ms};
+        struct server_spec spec = {.files = j->files,
+                                   .n_files = n_files,
+                                   .script = script,
+                                   .port = j->spec->port,
+                                   .answer_ms = j->spec->answer_ms,
+                                   .watch = j->spec->files,
+                                   .quota_bytes = j->spec->files_quota_bytes};
         j->began_ms = clock_ms();
         j->server = server_start(j->spec->box, &spec, on_server, j);
         return;

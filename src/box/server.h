@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "box/box.h"
+#include "sandbox/files.h"
 #include "sandbox/keep.h"
 #include "sandbox/run.h"
 
@@ -20,6 +21,8 @@ struct server_spec {              /* copied */
     const char            *script; /* path inside */
     uint16_t               port;
     int64_t                answer_ms;
+    struct files          *watch;       /* over its files/, which it may make grow by … */
+    int64_t                quota_bytes; /* … so much while it lives; NULL or 0: no limit */
 };
 
 struct server_result {

@@ -331,7 +331,8 @@ const struct verb verb_serve = {
     .usage = "serve [OPTION…]",
     .options = options,
     .details = "Without --http it serves the client that started it, on standard input and "
-               "output. Each option is also read from the environment (--memory: JERBOA_MEMORY). "
+               "output. Each option is also read from the environment (--memory: JERBOA_MEMORY; "
+               "what may be repeated: one a line). "
                "It stops on SIGINT, SIGTERM, SIGUSR2 or when its input ends; all sandboxes end "
                "with it.\n",
     .main = serve_main,

@@ -140,7 +140,7 @@ static void decide(struct lookup *l)
     } else if (is_local_name(l->query.name)) {
         answer(l, DNS_NO_SUCH_NAME, NULL);
     } else if (objects) {
-        refused_note_policy(&e->refused, objects, l->query.name, 0);
+        refused_note_policy(&e->refused, &e->gates, objects, l->query.name, 0);
         answer(l, DNS_NO_SUCH_NAME, NULL);
     } else if (l->query.type == DNS_A || l->query.type == DNS_AAAA) {
         l->resolving = resolver_find(e->resolver, l->query.name, on_found, l);

@@ -83,6 +83,8 @@ static void mends_texts(void **state)
     assert_string_equal(json_string_value(empty), "");
     autojson json_t *nul = json_text("a\0\xff", 3);
     assert_int_equal(json_string_length(nul), 5);
+    autojson json_t *none = json_text(NULL, 0); /* of a buf that has no bytes yet */
+    assert_string_equal(json_string_value(none), "");
 }
 
 int main(void)
