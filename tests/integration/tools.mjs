@@ -35,7 +35,7 @@ function closed(schema) {
   return schema.properties && typeof schema.properties === 'object' && schema.type ? { ...copy, additionalProperties: false } : copy;
 }
 
-async function startHttp([command, ...before], args, env) {
+async function startHttp([command, ...before], args, env, token) {
   const child = spawn(command, [...before, 'serve', '--http', '127.0.0.1:0', ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] });
   const exited = once(child, 'exit');
   let log = '';
@@ -50,7 +50,7 @@ async function startHttp([command, ...before], args, env) {
   return {
     pid: child.pid,
     log: () => log,
-    transport: new two.StreamableHTTPClientTransport(new URL(url)),
+    transport: new two.StreamableHTTPClientTransport(new URL(url), token ? { requestInit: { headers: { Authorization: `Bearer ${token}` } } } : {}),
     async stop() {
       child.kill('SIGTERM');
       const [status, signal] = await exited;
@@ -76,14 +76,15 @@ function askFor(transport, version) {
 
 /**
  * A client with its own server, whose programs stand in a directory of their own: so what is left of them can be told from everybody
- * else's. `version` is for a client that is older than the SDK; `wrap` is a command that starts the server; `lacks` is a program that
+ * else's. `version` is for a client that is older than the SDK; `token` is what
+ * it says over HTTP; `wrap` is a command that starts the server; `lacks` is a program that
  * is not there.
  */
-export async function connect({ http, mode = 'legacy', version, wrap = [], lacks } = {}, args = [], more = {}) {
+export async function connect({ http, mode = 'legacy', version, token, wrap = [], lacks } = {}, args = [], more = {}) {
   const programs = fs.mkdtempSync(path.join(tmpdir(), 'jerboa-tools-'));
   const env = childEnv(more), command = [...wrap, copyPrograms(programs, names)];
   if (lacks) fs.rmSync(path.join(programs, lacks));
-  const server = http ? await startHttp(command, args, env) : startStdio(version ? oneStdio : twoStdio, command, args, env);
+  const server = http ? await startHttp(command, args, env, token) : startStdio(version ? oneStdio : twoStdio, command, args, env);
   if (version) askFor(server.transport, version);
   const client = version ? new one.Client(info, {}) : new two.Client(info, { versionNegotiation: { mode } });
   const errors = [];
