@@ -67,6 +67,20 @@ static void tell_changed(const struct box *b)
         b->all->ops->changed(b->all->owner, b->owner);
 }
 
+static void lose_line(struct box *b)
+{
+    struct err lost = b->err;
+
+    if (!lost.kind)
+        err_set(&lost, ERR_UNAVAILABLE, "sandbox %s was stopped", b->id);
+    while (b->line) {
+        struct turn *t = b->line;
+        b->line = t->next;
+        t->box = NULL;
+        t->ops->lost(t->owner, &lost);
+    }
+}
+
 /* ---- the sandbox ---- */
 
 static void on_ready(void *owner)
@@ -89,6 +103,7 @@ static void on_walls(void *owner, const json_t *list)
     b->all->told_walls = true;
 }
 
+/* Who has his turn uses the sandbox, so he hears of it now: his own step may come before ours. */
 static void on_gone(void *owner, const struct err *e)
 {
     struct box *b = owner;
@@ -97,6 +112,7 @@ static void on_gone(void *owner, const struct err *e)
     if (!b->err.kind)
         b->err = *e;
     b->gone = true;
+    lose_line(b);
     later_ask(&b->later);
 }
 
@@ -137,20 +153,6 @@ static void on_runtime(void *owner, const struct runtime *runtime, const struct 
 }
 
 /* ---- the step ---- */
-
-static void lose_line(struct box *b)
-{
-    struct err lost = b->err;
-
-    if (!lost.kind)
-        err_set(&lost, ERR_UNAVAILABLE, "sandbox %s was stopped", b->id);
-    while (b->line) {
-        struct turn *t = b->line;
-        b->line = t->next;
-        t->box = NULL;
-        t->ops->lost(t->owner, &lost);
-    }
-}
 
 static void box_free(struct box *b)
 {
@@ -435,11 +437,6 @@ bool box_has_runtime(const struct box *b)
 bool box_was_ready(const struct box *b)
 {
     return b->ready;
-}
-
-const char *box_owner(const struct box *b)
-{
-    return b->owner;
 }
 
 struct sandbox *box_sandbox(const struct box *b)
