@@ -52,6 +52,23 @@ static void fail(struct job *j, const struct err *e)
         j->result.err = *e;
 }
 
+static void on_line(void *owner, const char *line)
+{
+    struct job *j = owner;
+
+    j->ops->progress(j->owner, line);
+}
+
+/* What only waits, and has nothing in the box that would end by itself. */
+static void stop_waiting(struct job *j)
+{
+    if (j->request)
+        layer_request_cancel(j->request);
+    if (j->request || j->state == JOB_TURN)
+        go_on(j);
+    j->request = NULL;
+}
+
 /* ---- its turn ---- */
 
 static void on_turn(void *owner)
@@ -71,25 +88,12 @@ static void on_lost(void *owner, const struct err *e)
         changes_lose(j->changes);
     if (j->server)
         server_start_cancel(j->server);
-    if (j->state == JOB_TURN)
-        go_on(j);
-    if (j->request) { /* the layer is of no use any more */
-        layer_request_cancel(j->request);
-        j->request = NULL;
-        go_on(j);
-    }
+    stop_waiting(j);
 }
 
 static const struct turn_ops turn_ops = {on_turn, on_lost};
 
 /* ---- dependencies ---- */
-
-static void on_install_line(void *owner, const char *line)
-{
-    struct job *j = owner;
-
-    j->ops->progress(j->owner, line);
-}
 
 static void on_layer(void *owner, const struct layer_result *r)
 {
@@ -119,7 +123,7 @@ static void begin_layer(struct job *j)
     j->waiting = true;
     j->request = layers_ensure(j->spec->layers, j->spec->deps, j->spec->n_deps,
                                box_node_version(j->spec->box), box_runtime_dir(j->spec->box),
-                               on_install_line, on_layer, j);
+                               on_line, on_layer, j);
 }
 
 static void on_attached(void *owner, const struct err *e)
@@ -183,13 +187,6 @@ static void begin_changes(struct job *j)
 }
 
 /* ---- the run ---- */
-
-static void on_line(void *owner, const char *line)
-{
-    struct job *j = owner;
-
-    j->ops->progress(j->owner, line);
-}
 
 static void on_run(void *owner, const struct run_result *r, struct keep *out, struct keep *err)
 {
@@ -371,11 +368,5 @@ void job_cancel(struct job *j)
         record_end(j->record, VERDICT_CANCELLED);
     if (j->server)
         server_start_cancel(j->server);
-    if (j->request) {
-        layer_request_cancel(j->request);
-        j->request = NULL;
-        go_on(j);
-    }
-    if (j->state == JOB_TURN)
-        go_on(j);
+    stop_waiting(j);
 }
