@@ -480,11 +480,6 @@ void box_hold_layer(struct box *b, const struct layer_hold *hold)
     b->layer = *hold;
 }
 
-const char *box_layer_dir(const struct box *b)
-{
-    return b->layer.dir;
-}
-
 bool box_has_egress(const struct box *b)
 {
     return b->sandbox && sandbox_egress(b->sandbox);

@@ -28,6 +28,7 @@ struct job {
     char                   box_id[BOX_ID_MAX];
     char                  *files_dir;
     struct layer_request  *request;
+    struct layer_hold      layer; /* until it is in the box, which holds it then */
     char                  *install_output;
     int64_t                began_ms; /* the install, then the server */
     struct changes        *changes;
@@ -106,7 +107,7 @@ static void on_layer(void *owner, const struct layer_result *r)
         fail(j, &r->err);
         j->result.install_failed = true;
     } else {
-        box_hold_layer(j->turn.box, &r->hold);
+        j->layer = r->hold;
     }
     go_on(j);
 }
@@ -133,6 +134,9 @@ static void on_attached(void *owner, const struct err *e)
     if (e->kind) {
         fail(j, e);
         j->result.install_failed = true;
+    } else if (j->turn.box) {
+        box_hold_layer(j->turn.box, &j->layer);
+        j->layer.fd = -1;
     }
     go_on(j);
 }
@@ -142,7 +146,7 @@ static void begin_attach(struct job *j)
     if (j->spec->n_deps == 0)
         return;
     j->waiting = true;
-    sandbox_attach(box_sandbox(j->spec->box), box_layer_dir(j->spec->box), on_attached, j);
+    sandbox_attach(box_sandbox(j->spec->box), j->layer.dir, on_attached, j);
 }
 
 /* ---- files ---- */
@@ -292,6 +296,7 @@ static void finish(struct job *j)
     turn_end(&j->turn);
     if (j->changes)
         changes_free(j->changes);
+    layer_release(&j->layer);
     keep_free(j->result.out);
     keep_free(j->result.err_out);
     json_decref(j->result.refused);
@@ -346,7 +351,7 @@ struct job *job_start(const struct job_spec *spec, const struct job_ops *ops, vo
 
     if (!j)
         abort();
-    *j = (struct job){.spec = spec, .ops = ops, .owner = owner, .waiting = true};
+    *j = (struct job){.spec = spec, .ops = ops, .owner = owner, .waiting = true, .layer.fd = -1};
     j->result.run.facts.code = -1;
     snprintf(j->box_id, sizeof j->box_id, "%s", box_id(spec->box));
     j->files_dir = box_files_dir(spec->box) ? str_dup(box_files_dir(spec->box)) : NULL;
