@@ -108,8 +108,6 @@ static void collect(struct commands *c)
 
     if (s && sandbox_egress(s))
         c->result.refused = egress_take_refused(sandbox_egress(s));
-    if (c->turn.box)
-        c->result.walls = box_walls(c->turn.box);
 }
 
 static void finish(struct commands *c)

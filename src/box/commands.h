@@ -24,7 +24,6 @@ struct commands_result {
     struct command_result *ended; /* in their order; the last one may have failed */
     size_t                 n;
     json_t                *refused; /* connections; or NULL */
-    const json_t          *walls;   /* or NULL */
 };
 
 struct commands_ops {

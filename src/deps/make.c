@@ -6,9 +6,9 @@
  *   install   sandbox 1: the entry and the shared cache are writable, the registries are reached,
  *             an .npmrc with the user's tokens lies in its HOME. No code of packages runs.
  *   audit     the lock, here: everything is from the registries, or there is no layer
- *   build     sandbox 2, if a package wants it: of the host it sees node_modules alone, which it
- * may write. Neither cache nor tokens are there; the .npmrc went with sandbox 1. commit    into the
- * store; or, when ranges were resolved again and gave the same, not
+ *   build     sandbox 2, if a package wants it: of the host it sees node_modules alone, and may
+ *             write there. Neither cache nor tokens are there; the .npmrc went with sandbox 1.
+ *   commit    into the store; or, when ranges were resolved again and gave the same, not
  *
  * Package code writes only below node_modules, so lock and package.json are the installer's. */
 #include "deps/make.h"
