@@ -223,16 +223,6 @@ static void on_server(void *owner, const struct server_result *r)
 }
 
 /* What stands in package.json must be what is mounted: without dependencies both stay. */
-static char *compose_manifest(const struct job_spec *spec)
-{
-    json_t          *deps = json_object();
-    autojson json_t *document = json_pack("{s:s, s:o}", "type", "module", "dependencies", deps);
-
-    for (size_t i = 0; i < spec->n_deps; i++)
-        json_object_set_new(deps, spec->deps[i].name, json_string(spec->deps[i].range));
-    return json_dumps(document, JSON_INDENT(2));
-}
-
 static size_t compose_files(struct job *j)
 {
     size_t n = 0;
@@ -240,7 +230,7 @@ static size_t compose_files(struct job *j)
     j->files[n++] =
         (struct run_file){script, (const uint8_t *)j->spec->code, strlen(j->spec->code)};
     if (j->spec->n_deps > 0) {
-        j->package_json = compose_manifest(j->spec);
+        j->package_json = deps_manifest(j->spec->deps, j->spec->n_deps);
         j->files[n++] =
             (struct run_file){manifest, (const uint8_t *)j->package_json, strlen(j->package_json)};
     }
