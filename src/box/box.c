@@ -70,6 +70,20 @@ static void tell_changed(const struct box *b)
         b->all->ops->changed(b->all->owner, b->owner);
 }
 
+static void lose_line(struct box *b)
+{
+    struct err lost = b->err;
+
+    if (!lost.kind)
+        err_set(&lost, ERR_UNAVAILABLE, "sandbox %s was stopped", b->id);
+    while (b->line) {
+        struct turn *t = b->line;
+        b->line = t->next;
+        t->box = NULL;
+        t->ops->lost(t->owner, &lost);
+    }
+}
+
 /* ---- the sandbox ---- */
 
 static void on_ready(void *owner)
@@ -92,6 +106,7 @@ static void on_walls(void *owner, const json_t *list)
     b->all->told_walls = true;
 }
 
+/* Who has his turn uses the sandbox, so he hears of it now: his own step may come before ours. */
 static void on_gone(void *owner, const struct err *e)
 {
     struct box *b = owner;
@@ -100,6 +115,7 @@ static void on_gone(void *owner, const struct err *e)
     if (!b->err.kind)
         b->err = *e;
     b->gone = true;
+    lose_line(b);
     later_ask(&b->later);
 }
 
@@ -140,20 +156,6 @@ static void on_runtime(void *owner, const struct runtime *runtime, const struct 
 }
 
 /* ---- the step ---- */
-
-static void lose_line(struct box *b)
-{
-    struct err lost = b->err;
-
-    if (!lost.kind)
-        err_set(&lost, ERR_UNAVAILABLE, "sandbox %s was stopped", b->id);
-    while (b->line) {
-        struct turn *t = b->line;
-        b->line = t->next;
-        t->box = NULL;
-        t->ops->lost(t->owner, &lost);
-    }
-}
 
 static void box_free(struct box *b)
 {
@@ -459,11 +461,6 @@ bool box_was_ready(const struct box *b)
     return b->ready;
 }
 
-const char *box_owner(const struct box *b)
-{
-    return b->owner;
-}
-
 struct sandbox *box_sandbox(const struct box *b)
 {
     return b->sandbox;
@@ -503,11 +500,6 @@ void box_hold_layer(struct box *b, const struct layer_hold *hold)
 {
     layer_release(&b->layer);
     b->layer = *hold;
-}
-
-const char *box_layer_dir(const struct box *b)
-{
-    return b->layer.dir;
 }
 
 bool box_has_egress(const struct box *b)

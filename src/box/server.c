@@ -20,7 +20,7 @@ struct server {
     struct servers      *all;
     struct run          *run;
     struct run_spec      spec;
-    struct run_file     *files; /* copies, until they are written */
+    struct run_file     *files; /* copies: it outlives its start */
     size_t               n_files;
     const char          *argv[4];
     char                *command;

@@ -15,7 +15,7 @@
 
 enum { SERVER_LOG_MAX = 64 };
 
-struct server_spec {              /* copied */
+struct server_spec {              /* what it points to must live until done */
     const struct run_file *files; /* written first */
     size_t                 n_files;
     const char            *script; /* path inside */
