@@ -11,7 +11,7 @@
 /* clang-format off */
 #define NETWORK_LIMITS_ROWS(at)                                                                    \
     {"connections", 0, OPTION_COUNT, NETWORK_LIMITS_AT(at, connections), "N",                      \
-     "connections out at once (256)"},                                                             \
+     "connections out at once, at most 256 (256)"},                                                             \
     {"connect-rate", 0, OPTION_COUNT, NETWORK_LIMITS_AT(at, connects_per_second), "N",             \
      "new connections a second, twice that in a burst (100)"},                                     \
     {"lookup-rate", 0, OPTION_COUNT, NETWORK_LIMITS_AT(at, lookups_per_second), "N",               \

@@ -139,6 +139,10 @@ static int open_store(struct gc *g, struct err *e)
     g->root_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (g->root_fd < 0)
         return errno == ENOENT ? 0 : err_sys(e, "%s", path);
+    if (faccessat(g->root_fd, ".", W_OK, AT_EACCESS) < 0) { /* else all would seem to be in use */
+        err_sys(e, "%s", path);
+        return store_explain(e);
+    }
     for (int i = 0; i < PARTS; i++)
         g->part_fds[i] = tree_open_dir(g->root_fd, parts[i]);
     return 1;

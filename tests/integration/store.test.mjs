@@ -289,11 +289,12 @@ test('a read-only store: what is there is used, the rest is one sentence', limit
     ${jerboa} pull --verify node:24
     ${jerboa} pull node:26 && exit 9 || echo status $?
     ${jerboa} fetch package npm 11 && exit 9 || echo status $?
-    ${jerboa} run --image node:24 --dep lodash -e 0 && exit 9 || echo status $?`, storeEnv(store, registry.url));
+    ${jerboa} run --image node:24 --dep lodash -e 0 && exit 9 || echo status $?
+    ${jerboa} gc --max-size 1 && exit 9 || echo status $?`, storeEnv(store, registry.url));
   assert.equal(status, 0, stderr);
-  assert.equal(stdout, `${`${dirOf(store, '24.1.0')}\n`.repeat(3)}status 1\nstatus 1\nstatus 125\n`);
+  assert.equal(stdout, `${`${dirOf(store, '24.1.0')}\n`.repeat(3)}status 1\nstatus 1\nstatus 125\nstatus 1\n`);
   const sentence = `jerboa: the store ${store} cannot be written (Read-only file system): set JERBOA_HOME to a directory that can\n`;
-  assert.equal(stderr, sentence.repeat(3));
+  assert.equal(stderr, sentence.repeat(4));
 });
 
 test('a store that cannot be made', limit, async (t) => {

@@ -419,7 +419,9 @@ static void assert_noticed(void (*work)(void))
     event_base_once(s.base, -1, EV_TIMEOUT, work_here, &s, &(struct timeval){.tv_usec = 100000});
     event_base_dispatch(s.base);
     print_figures(&s);
-    assert_true(s.pings->longest_ns >= ANSWER_NS);
+    /* What is subtracted from an answer may be the wait before it, on a machine that is very busy:
+     * there the turn, which is exact, is what notices. */
+    assert_true(s.pings->longest_clock_ns >= ANSWER_NS);
     assert_true(turns.longest_ns >= ANSWER_NS);
     end_server(&s);
 }
