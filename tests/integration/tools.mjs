@@ -17,6 +17,7 @@ const two = await load('@modelcontextprotocol/client');
 const twoStdio = await load('@modelcontextprotocol/client/stdio');
 const { default: { default: Ajv = undefined, Ajv2020 = Ajv } } = await load('ajv/dist/2020.js');
 
+const names = ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer'];
 const info = { name: 'jerboa-tests', version: '1.0.0' };
 export const limit = { timeout: 60_000 };
 
@@ -82,7 +83,7 @@ function askFor(transport, version) {
  */
 export async function connect({ http, mode = 'legacy', version, wrap = [], lacks } = {}, args = [], more = {}) {
   const programs = fs.mkdtempSync(path.join(tmpdir(), 'jerboa-tools-'));
-  const env = childEnv(more), command = [...wrap, copyPrograms(programs)];
+  const env = childEnv(more), command = [...wrap, copyPrograms(programs, names)];
   if (lacks) fs.rmSync(path.join(programs, lacks));
   const server = http ? await startHttp(command, args, env) : startStdio(version ? oneStdio : twoStdio, command, args, env);
   if (version) askFor(server.transport, version);
