@@ -108,6 +108,31 @@ void run_ending(const struct run_result *r, char ret[RUN_ENDING_MAX])
         snprintf(ret, RUN_ENDING_MAX, "exit code %d", r->facts.code);
 }
 
+/* ---- what the network did not give ---- */
+
+void run_refused(struct mcp_call *c, const json_t *refused)
+{
+    autobuf struct buf text;
+    json_t            *row;
+    size_t             i;
+
+    buf_init(&text, SIZE_MAX);
+    if (json_array_size(refused) == 0)
+        return;
+    buf_printf(&text, "Refused connections:");
+    json_array_foreach ((json_t *)refused, i, row) {
+        const json_t *port = json_object_get(row, "port");
+        buf_printf(&text, "\n- %s", json_string_value(json_object_get(row, "host")));
+        if (json_is_integer(port))
+            buf_printf(&text, ":%" JSON_INTEGER_FORMAT, json_integer_value(port));
+        buf_printf(&text, ": %s (%s)", json_string_value(json_object_get(row, "rule")),
+                   json_string_value(json_object_get(row, "allow")));
+    }
+    mcp_call_text(c, buf_text(&text));
+}
+
+/* ---- verdicts ---- */
+
 /* The sentence in front of a script that failed; nothing for one that did not. */
 static void add_verdict(const struct answer *a)
 {
@@ -256,28 +281,6 @@ static void add_file(const struct answer *a, const struct change *f, const char 
                                     json_text((const char *)f->content, f->content_size)));
     else
         add_link(a, f, uri);
-}
-
-/* What the network did not give, in words: an agent may not look at the fields. */
-static void add_refused(const struct answer *a)
-{
-    autobuf struct buf text;
-    json_t            *row;
-    size_t             i;
-
-    buf_init(&text, SIZE_MAX);
-    if (json_array_size(a->r->refused) == 0)
-        return;
-    buf_printf(&text, "Refused connections:");
-    json_array_foreach (a->r->refused, i, row) {
-        const json_t *port = json_object_get(row, "port");
-        buf_printf(&text, "\n- %s", json_string_value(json_object_get(row, "host")));
-        if (json_is_integer(port))
-            buf_printf(&text, ":%" JSON_INTEGER_FORMAT, json_integer_value(port));
-        buf_printf(&text, ": %s (%s)", json_string_value(json_object_get(row, "rule")),
-                   json_string_value(json_object_get(row, "allow")));
-    }
-    mcp_call_text(a->call, buf_text(&text));
 }
 
 static void add_telemetry(const struct answer *a)
@@ -466,7 +469,7 @@ void run_answer(struct mcp_call *c, const struct job_spec *spec, const struct jo
     add_list(&a);
     for (size_t i = 0; i < r->n_files; i++)
         add_file(&a, &r->files[i], a.uris[i]);
-    add_refused(&a);
+    run_refused(c, r->refused);
     add_telemetry(&a);
     mcp_call_structured(c, structured(&a));
     answer_done(&a);

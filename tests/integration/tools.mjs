@@ -6,8 +6,10 @@ import fs from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { childEnv, copyPrograms, processes, until } from './jerboa.mjs';
+import { childEnv, copyPrograms, descendants, processes, until } from './jerboa.mjs';
 import { load, modern } from './mcp.mjs';
+
+export { descendants };
 
 const one = await load('@modelcontextprotocol/sdk/client/index.js');
 const oneStdio = await load('@modelcontextprotocol/sdk/client/stdio.js');
@@ -167,23 +169,7 @@ export function refused(r, sentence) {
   assert.equal(r.structuredContent, undefined);
 }
 
-/** What runs below a server: pids with the names of their programs. */
-export function descendants(pid) {
-  const all = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap((name) => {
-    try {
-      const stat = fs.readFileSync(`/proc/${name}/stat`, 'latin1');
-      const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      return [{ pid: +name, name: stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')')), state, parent: +parent }];
-    } catch {
-      return []; // it has just gone
-    }
-  });
-  const found = all.filter((p) => p.pid === pid);
-  for (const p of found) found.push(...all.filter((c) => c.parent === p.pid));
-  return found.slice(1).filter((p) => p.state !== 'Z' && p.state !== 'X');
-}
-
-/** Those of them that a sandbox's code started. */
+/** What code in the sandboxes of a server started. */
 export const inside = (pid) => descendants(pid).filter((p) => p.name !== 'init' && !p.name.startsWith('jerboa'));
 
 /** A port that was free a moment ago. */
