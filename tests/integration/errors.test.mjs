@@ -7,7 +7,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { after, before, describe, test } from 'node:test';
 import { fill, start, tempDir, until } from './jerboa.mjs';
-import { connect, connectFor, inside, limit, texts, variants } from './tools.mjs';
+import { connect, connectFor, freePort, inside, limit, texts, variants } from './tools.mjs';
 
 const modern = variants['stdio, modern'];
 const { stdout } = await start(['errors']).ended;
@@ -71,8 +71,8 @@ const provoke = {
   RUN_QUOTA: () => s.run(id, `import fs from 'node:fs';
     for (let i = 0; i < 4000; i++) { fs.appendFileSync('files/growing', Buffer.alloc(1 << 16)); await new Promise((resolve) => setTimeout(resolve, 2)); }`),
   RUN_ERROR: () => s.run(id, 'throw new Error("why")'),
-  SERVER_DIED: () => s.run(id, 'process.exit(3)', { listenOnPort: 9 }),
-  SERVER_SILENT: () => s.run(id, 'setInterval(() => {}, 1000)', { listenOnPort: 9, timeoutMs: 300 }),
+  SERVER_DIED: async () => s.run(id, 'process.exit(3)', { listenOnPort: await freePort() }),
+  SERVER_SILENT: async () => s.run(id, 'setInterval(() => {}, 1000)', { listenOnPort: await freePort(), timeoutMs: 300 }),
   LARGE_RESOURCE: async () => {
     const large = path.join(files, 'large');
     fs.writeFileSync(large, '');
