@@ -1,6 +1,7 @@
 /* Theory of operation. States in one direction; each starts one thing and waits for it. An error or
- * a cancellation skips what is left of the way to the run, but what was begun is waited for. When
- * the box is lost everything in it tells its end by itself; the job only stops asking it. */
+ * a cancellation skips what is left of the way to the run, a cancellation also what comes after it;
+ * but what was begun in the box is waited for. When the box is lost everything in it tells its end
+ * by itself; the job only stops asking it. */
 #include "box/job.h"
 
 #include <stdio.h>
@@ -315,7 +316,7 @@ static void step(void *owner)
     struct job *j = owner;
 
     while (!j->waiting) {
-        if ((j->result.err.kind || j->cancelled) && j->state < JOB_RUN)
+        if (j->cancelled || (j->result.err.kind && j->state < JOB_RUN))
             j->state = JOB_DONE;
         switch (j->state) {
         case JOB_TURN:
@@ -377,4 +378,6 @@ void job_cancel(struct job *j)
     if (j->server)
         server_start_cancel(j->server);
     stop_waiting(j);
+    if (j->state == JOB_CHANGES) /* nobody reads what changed: the box and its files are let go */
+        go_on(j);
 }

@@ -108,10 +108,10 @@ void listen_start(struct mcp_exchange *x)
     LIST_INSERT_HEAD(&x->server->listeners, l, entry);
     x->cancel = forget;
     x->cancel_data = l;
-    send_on(l, "notifications/subscriptions/acknowledged",
-            rpc_pack("{s:o}", "notifications", accepted_subset(l, asked)));
     if (uris && x->server->subscribed)
         x->server->subscribed(x->server->context);
+    send_on(l, "notifications/subscriptions/acknowledged",
+            rpc_pack("{s:o}", "notifications", accepted_subset(l, asked)));
 }
 
 void listen_subscriptions(const struct mcp_server *s, mcp_each_subscription *each, void *data)
