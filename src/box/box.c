@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/random.h"
 #include "base/str.h"
@@ -19,6 +20,7 @@
 #include "loop/later.h"
 #include "store/image.h"
 
+enum { NEWS_MS = 1000 };
 enum box_state { BOX_FETCHING, BOX_STARTING, BOX_READY, BOX_ENDING };
 
 struct box {
@@ -36,8 +38,9 @@ struct box {
     json_t              *walls;
     struct ports         ports;
     struct layer_hold    layer;
-    struct turn         *line; /* the first one is on, once the box is ready */
-    struct deadline      age, idle;
+    struct turn         *line;            /* the first one is on, once the box is ready */
+    struct deadline      age, idle, news; /* news: for who waits while its Node is fetched */
+    int64_t              made_ms;
     struct later         later;
     void                *data;
     void (*free_data)(void *data);
@@ -67,6 +70,20 @@ static void tell_changed(const struct box *b)
         b->all->ops->changed(b->all->owner, b->owner);
 }
 
+static void lose_line(struct box *b)
+{
+    struct err lost = b->err;
+
+    if (!lost.kind)
+        err_set(&lost, ERR_UNAVAILABLE, "sandbox %s was stopped", b->id);
+    while (b->line) {
+        struct turn *t = b->line;
+        b->line = t->next;
+        t->box = NULL;
+        t->ops->lost(t->owner, &lost);
+    }
+}
+
 /* ---- the sandbox ---- */
 
 static void on_ready(void *owner)
@@ -89,6 +106,7 @@ static void on_walls(void *owner, const json_t *list)
     b->all->told_walls = true;
 }
 
+/* Who has his turn uses the sandbox, so he hears of it now: his own step may come before ours. */
 static void on_gone(void *owner, const struct err *e)
 {
     struct box *b = owner;
@@ -97,6 +115,7 @@ static void on_gone(void *owner, const struct err *e)
     if (!b->err.kind)
         b->err = *e;
     b->gone = true;
+    lose_line(b);
     later_ask(&b->later);
 }
 
@@ -138,20 +157,6 @@ static void on_runtime(void *owner, const struct runtime *runtime, const struct 
 
 /* ---- the step ---- */
 
-static void lose_line(struct box *b)
-{
-    struct err lost = b->err;
-
-    if (!lost.kind)
-        err_set(&lost, ERR_UNAVAILABLE, "sandbox %s was stopped", b->id);
-    while (b->line) {
-        struct turn *t = b->line;
-        b->line = t->next;
-        t->box = NULL;
-        t->ops->lost(t->owner, &lost);
-    }
-}
-
 static void box_free(struct box *b)
 {
     struct boxes *all = b->all;
@@ -165,6 +170,7 @@ static void box_free(struct box *b)
     fd_close(&b->runtime_fd);
     deadline_done(&b->age);
     deadline_done(&b->idle);
+    deadline_done(&b->news);
     later_done(&b->later);
     json_decref(b->walls);
     free(b->owner);
@@ -179,6 +185,7 @@ static void begin_end(struct box *b)
     b->all->count--;
     deadline_clear(&b->age);
     deadline_clear(&b->idle);
+    deadline_clear(&b->news);
     ports_close(&b->ports, &b->all->ports);
     if (b->wait)
         runtime_wait_cancel(b->wait);
@@ -193,6 +200,7 @@ static void begin_end(struct box *b)
 static void begin_sandbox(struct box *b)
 {
     b->state = BOX_STARTING;
+    deadline_clear(&b->news);
     if (*b->runtime.note && b->all->ops->note)
         b->all->ops->note(b->all->owner, b->runtime.note);
     start_sandbox(b, &b->err);
@@ -248,6 +256,18 @@ static void on_age(void *owner)
     if (b->sandbox)
         sandbox_fail(b->sandbox, b->err.kind, b->err.msg); /* what runs in it is told why */
     later_ask(&b->later);
+}
+
+static void on_news(void *owner)
+{
+    struct box    *b = owner;
+    autofree char *sentence = str_format("fetching Node.js for %s, %lld s", b->image,
+                                         (long long)(clock_ms() - b->made_ms) / 1000);
+
+    for (struct turn *t = b->line; t; t = t->next)
+        if (t->ops->waits)
+            t->ops->waits(t->owner, sentence);
+    deadline_set(&b->news, NEWS_MS);
 }
 
 static void on_idle(void *owner)
@@ -318,6 +338,8 @@ static struct box *box_new(struct boxes *all, const struct box_spec *spec)
     make_id(b->id);
     deadline_init(&b->age, all->spec.base, on_age, b);
     deadline_init(&b->idle, all->spec.base, on_idle, b);
+    deadline_init(&b->news, all->spec.base, on_news, b);
+    b->made_ms = clock_ms();
     later_init(&b->later, all->spec.base, step, b);
     TAILQ_INSERT_TAIL(&all->list, b, entry);
     all->count++;
@@ -341,6 +363,8 @@ struct box *boxes_make(struct boxes *all, const struct box_spec *spec, struct er
     }
     b = box_new(all, spec);
     b->wait = runtimes_get(all->runtimes, b->image, on_runtime, b);
+    if (runtime_wait_fetches(b->wait))
+        deadline_set(&b->news, 0);
     return b;
 }
 
@@ -437,11 +461,6 @@ bool box_was_ready(const struct box *b)
     return b->ready;
 }
 
-const char *box_owner(const struct box *b)
-{
-    return b->owner;
-}
-
 struct sandbox *box_sandbox(const struct box *b)
 {
     return b->sandbox;
@@ -481,11 +500,6 @@ void box_hold_layer(struct box *b, const struct layer_hold *hold)
 {
     layer_release(&b->layer);
     b->layer = *hold;
-}
-
-const char *box_layer_dir(const struct box *b)
-{
-    return b->layer.dir;
 }
 
 bool box_has_egress(const struct box *b)

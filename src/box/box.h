@@ -67,7 +67,6 @@ void boxes_free(struct boxes *all); /* when it is empty */
 
 struct event_base *box_base(const struct box *b);
 const char        *box_id(const struct box *b);
-const char        *box_owner(const struct box *b);
 struct sandbox    *box_sandbox(const struct box *b);     /* for who has his turn */
 bool               box_has_runtime(const struct box *b); /* a Node was found or fetched for it */
 bool               box_was_ready(const struct box *b);   /* false: it never came up */
@@ -79,8 +78,7 @@ const char *const *box_env(const struct box *b);
 const char        *box_scratch_dir(const struct box *b);
 /* The layer that is mounted in it, held as long as it lives (or another one replaces it): takes the
  * hold over. */
-void        box_hold_layer(struct box *b, const struct layer_hold *hold);
-const char *box_layer_dir(const struct box *b);
+void box_hold_layer(struct box *b, const struct layer_hold *hold);
 /* That port of it appears on this machine's loopback, see ports.h. For who has his turn. */
 int box_publish(struct box *b, uint16_t port, uint16_t *ret_host, struct err *e);
 /* From now on, together with the operator's; borrowed. Not of one that shares the host's network.
@@ -98,6 +96,9 @@ void *box_data(const struct box *b);
 struct turn_ops {
     void (*go)(void *owner);                        /* it is your turn, until turn_end */
     void (*lost)(void *owner, const struct err *e); /* the box has ended; the turn is over */
+    /* Every second while its Node is fetched, what takes so long; the turn must not end in it. May
+     * be NULL. */
+    void (*waits)(void *owner, const char *sentence);
 };
 
 struct turn { /* its owner's storage */

@@ -61,7 +61,7 @@ static void on_ended(void *owner, const struct run_result *r, struct keep *out, 
 }
 
 static const struct record_ops record_ops = {on_line, on_ended};
-static const struct turn_ops   turn_ops = {on_turn, on_lost};
+static const struct turn_ops   turn_ops = {on_turn, on_lost, NULL};
 
 /* ---- the step ---- */
 
@@ -69,8 +69,18 @@ static bool has_next(const struct commands *c)
 {
     size_t n = c->result.n;
 
-    return !c->cancelled && !c->result.err.kind && c->spec->list[n] &&
+    return !c->cancelled && c->spec->list[n] &&
            (n == 0 || c->result.ended[n - 1].run.verdict == VERDICT_OK);
+}
+
+/* The box ended between two of them: then it is the next one that failed. */
+static void lose_next(struct commands *c)
+{
+    struct run_result lost = {
+        .verdict = VERDICT_SANDBOX_LOST, .facts.code = -1, .err = c->result.err};
+
+    if (c->result.n > 0)
+        c->result.ended[c->result.n++].run = lost;
 }
 
 static int64_t time_left(const struct commands *c)
@@ -98,8 +108,6 @@ static void collect(struct commands *c)
 
     if (s && sandbox_egress(s))
         c->result.refused = egress_take_refused(sandbox_egress(s));
-    if (c->turn.box)
-        c->result.walls = box_walls(c->turn.box);
 }
 
 static void finish(struct commands *c)
@@ -125,10 +133,13 @@ static void step(void *owner)
         return;
     if (c->state == COMMANDS_TURN)
         c->state = COMMANDS_RUN;
-    if (has_next(c))
+    if (has_next(c) && !c->result.err.kind) {
         run_next(c);
-    else
-        finish(c);
+        return;
+    }
+    if (has_next(c))
+        lose_next(c);
+    finish(c);
 }
 
 /* ---- beginning and end ---- */

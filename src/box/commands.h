@@ -16,15 +16,14 @@ struct commands_spec { /* stays the caller's and must live until done */
 
 struct command_result {
     struct run_result run;
-    struct keep      *out, *err;
+    struct keep      *out, *err; /* NULL: the box ended before it began */
 };
 
 struct commands_result {
-    struct err             err;   /* of a box that ended before they began */
+    struct err             err;   /* of a box that ended before they began: n is 0 */
     struct command_result *ended; /* in their order; the last one may have failed */
     size_t                 n;
     json_t                *refused; /* connections; or NULL */
-    const json_t          *walls;   /* or NULL */
 };
 
 struct commands_ops {

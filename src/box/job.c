@@ -28,6 +28,7 @@ struct job {
     char                   box_id[BOX_ID_MAX];
     char                  *files_dir;
     struct layer_request  *request;
+    struct layer_hold      layer; /* until it is in the box, which holds it then */
     char                  *install_output;
     int64_t                began_ms; /* the install, then the server */
     struct changes        *changes;
@@ -52,6 +53,23 @@ static void fail(struct job *j, const struct err *e)
         j->result.err = *e;
 }
 
+static void on_line(void *owner, const char *line)
+{
+    struct job *j = owner;
+
+    j->ops->progress(j->owner, line);
+}
+
+/* What only waits, and has nothing in the box that would end by itself. */
+static void stop_waiting(struct job *j)
+{
+    if (j->request)
+        layer_request_cancel(j->request);
+    if (j->request || j->state == JOB_TURN)
+        go_on(j);
+    j->request = NULL;
+}
+
 /* ---- its turn ---- */
 
 static void on_turn(void *owner)
@@ -71,25 +89,19 @@ static void on_lost(void *owner, const struct err *e)
         changes_lose(j->changes);
     if (j->server)
         server_start_cancel(j->server);
-    if (j->state == JOB_TURN)
-        go_on(j);
-    if (j->request) { /* the layer is of no use any more */
-        layer_request_cancel(j->request);
-        j->request = NULL;
-        go_on(j);
-    }
+    stop_waiting(j);
 }
 
-static const struct turn_ops turn_ops = {on_turn, on_lost};
-
-/* ---- dependencies ---- */
-
-static void on_install_line(void *owner, const char *line)
+static void on_waits(void *owner, const char *sentence)
 {
     struct job *j = owner;
 
-    j->ops->progress(j->owner, line);
+    j->ops->progress(j->owner, sentence);
 }
+
+static const struct turn_ops turn_ops = {on_turn, on_lost, on_waits};
+
+/* ---- dependencies ---- */
 
 static void on_layer(void *owner, const struct layer_result *r)
 {
@@ -102,7 +114,7 @@ static void on_layer(void *owner, const struct layer_result *r)
         fail(j, &r->err);
         j->result.install_failed = true;
     } else {
-        box_hold_layer(j->turn.box, &r->hold);
+        j->layer = r->hold;
     }
     go_on(j);
 }
@@ -119,7 +131,7 @@ static void begin_layer(struct job *j)
     j->waiting = true;
     j->request = layers_ensure(j->spec->layers, j->spec->deps, j->spec->n_deps,
                                box_node_version(j->spec->box), box_runtime_dir(j->spec->box),
-                               on_install_line, on_layer, j);
+                               on_line, on_layer, j);
 }
 
 static void on_attached(void *owner, const struct err *e)
@@ -129,6 +141,9 @@ static void on_attached(void *owner, const struct err *e)
     if (e->kind) {
         fail(j, e);
         j->result.install_failed = true;
+    } else if (j->turn.box) {
+        box_hold_layer(j->turn.box, &j->layer);
+        j->layer.fd = -1;
     }
     go_on(j);
 }
@@ -138,7 +153,7 @@ static void begin_attach(struct job *j)
     if (j->spec->n_deps == 0)
         return;
     j->waiting = true;
-    sandbox_attach(box_sandbox(j->spec->box), box_layer_dir(j->spec->box), on_attached, j);
+    sandbox_attach(box_sandbox(j->spec->box), j->layer.dir, on_attached, j);
 }
 
 /* ---- files ---- */
@@ -184,13 +199,6 @@ static void begin_changes(struct job *j)
 
 /* ---- the run ---- */
 
-static void on_line(void *owner, const char *line)
-{
-    struct job *j = owner;
-
-    j->ops->progress(j->owner, line);
-}
-
 static void on_run(void *owner, const struct run_result *r, struct keep *out, struct keep *err)
 {
     struct job *j = owner;
@@ -222,16 +230,6 @@ static void on_server(void *owner, const struct server_result *r)
 }
 
 /* What stands in package.json must be what is mounted: without dependencies both stay. */
-static char *compose_manifest(const struct job_spec *spec)
-{
-    json_t          *deps = json_object();
-    autojson json_t *document = json_pack("{s:s, s:o}", "type", "module", "dependencies", deps);
-
-    for (size_t i = 0; i < spec->n_deps; i++)
-        json_object_set_new(deps, spec->deps[i].name, json_string(spec->deps[i].range));
-    return json_dumps(document, JSON_INDENT(2));
-}
-
 static size_t compose_files(struct job *j)
 {
     size_t n = 0;
@@ -239,7 +237,7 @@ static size_t compose_files(struct job *j)
     j->files[n++] =
         (struct run_file){script, (const uint8_t *)j->spec->code, strlen(j->spec->code)};
     if (j->spec->n_deps > 0) {
-        j->package_json = compose_manifest(j->spec);
+        j->package_json = deps_manifest(j->spec->deps, j->spec->n_deps);
         j->files[n++] =
             (struct run_file){manifest, (const uint8_t *)j->package_json, strlen(j->package_json)};
     }
@@ -253,7 +251,13 @@ static void begin_run(struct job *j)
     j->ops->progress(j->owner, j->spec->port ? "starting the server" : "running");
     j->waiting = true;
     if (j->spec->port) {
-        struct server_spec spec = {j->files, n_files, script, j->spec->port, j->spec->answer_ms};
+        struct server_spec spec = {.files = j->files,
+                                   .n_files = n_files,
+                                   .script = script,
+                                   .port = j->spec->port,
+                                   .answer_ms = j->spec->answer_ms,
+                                   .watch = j->spec->files,
+                                   .quota_bytes = j->spec->files_quota_bytes};
         j->began_ms = clock_ms();
         j->server = server_start(j->spec->box, &spec, on_server, j);
         return;
@@ -295,6 +299,7 @@ static void finish(struct job *j)
     turn_end(&j->turn);
     if (j->changes)
         changes_free(j->changes);
+    layer_release(&j->layer);
     keep_free(j->result.out);
     keep_free(j->result.err_out);
     json_decref(j->result.refused);
@@ -349,7 +354,7 @@ struct job *job_start(const struct job_spec *spec, const struct job_ops *ops, vo
 
     if (!j)
         abort();
-    *j = (struct job){.spec = spec, .ops = ops, .owner = owner, .waiting = true};
+    *j = (struct job){.spec = spec, .ops = ops, .owner = owner, .waiting = true, .layer.fd = -1};
     j->result.run.facts.code = -1;
     snprintf(j->box_id, sizeof j->box_id, "%s", box_id(spec->box));
     j->files_dir = box_files_dir(spec->box) ? str_dup(box_files_dir(spec->box)) : NULL;
@@ -371,11 +376,5 @@ void job_cancel(struct job *j)
         record_end(j->record, VERDICT_CANCELLED);
     if (j->server)
         server_start_cancel(j->server);
-    if (j->request) {
-        layer_request_cancel(j->request);
-        j->request = NULL;
-        go_on(j);
-    }
-    if (j->state == JOB_TURN)
-        go_on(j);
+    stop_waiting(j);
 }

@@ -144,6 +144,11 @@ struct runtime_wait *runtimes_get(struct runtimes *r, const char *image,
     return w;
 }
 
+bool runtime_wait_fetches(const struct runtime_wait *w)
+{
+    return w->getting->fetches;
+}
+
 void runtime_wait_cancel(struct runtime_wait *w)
 {
     TAILQ_REMOVE(&w->getting->waits, w, entry);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <event2/event.h>
+#include <stdbool.h>
 
 #include "base/err.h"
 #include "store/runtime.h"
@@ -21,4 +22,5 @@ struct runtime_wait *runtimes_get(struct runtimes *r, const char *image,
                                   void (*done)(void *owner, const struct runtime *runtime,
                                                const struct err *e),
                                   void *owner);
+bool                 runtime_wait_fetches(const struct runtime_wait *w); /* it was not there */
 void                 runtime_wait_cancel(struct runtime_wait *w); /* the fetch itself goes on */

@@ -20,12 +20,13 @@ struct server {
     struct servers      *all;
     struct run          *run;
     struct run_spec      spec;
-    struct run_file     *files; /* copies, until they are written */
+    struct run_file     *files; /* copies: it outlives its start */
     size_t               n_files;
     const char          *argv[4];
     char                *command;
     uint16_t             port;
     char                 log[SERVER_LOG_MAX];
+    struct files_mark   *mark;     /* bounds what it adds to files/; or NULL */
     struct server_start *start;    /* who waits for it, or NULL */
     struct server_start *replacer; /* who waits for its end, or NULL */
 };
@@ -63,6 +64,8 @@ static void server_free(struct server *s)
         free((void *)s->files[i].path);
         free((void *)s->files[i].bytes);
     }
+    if (s->mark)
+        files_mark_free(s->mark);
     free(s->files);
     free(s->command);
     free(s);
@@ -144,6 +147,20 @@ static void on_run_done(void *owner, const struct run_result *r)
 
 static const struct run_ops run_ops = {on_output, on_running, on_run_done};
 
+static void on_over_quota(void *owner)
+{
+    struct server *s = owner;
+
+    run_end(s->run, VERDICT_DISK);
+}
+
+static void on_marked(void *owner, const struct files_row *rows, size_t n, bool cut)
+{
+    (void)owner, (void)rows, (void)n, (void)cut; /* it is never ended: nobody asks what changed */
+}
+
+static const struct files_mark_ops mark_ops = {on_over_quota, on_marked};
+
 static void copy_files(struct server *s, const struct server_spec *spec)
 {
     s->n_files = spec->n_files;
@@ -183,6 +200,8 @@ static struct server *server_new(struct server_start *st)
     s->next = all->first;
     all->first = s;
     s->run = run_start(box_sandbox(st->box), &s->spec, &run_ops, s);
+    if (st->spec.watch && st->spec.quota_bytes > 0)
+        s->mark = files_mark(st->spec.watch, st->spec.quota_bytes, &mark_ops, s);
     return s;
 }
 

@@ -9,17 +9,20 @@
 #include <stdint.h>
 
 #include "box/box.h"
+#include "sandbox/files.h"
 #include "sandbox/keep.h"
 #include "sandbox/run.h"
 
 enum { SERVER_LOG_MAX = 64 };
 
-struct server_spec {              /* copied */
+struct server_spec {              /* what it points to must live until done */
     const struct run_file *files; /* written first */
     size_t                 n_files;
     const char            *script; /* path inside */
     uint16_t               port;
     int64_t                answer_ms;
+    struct files          *watch;       /* over its files/, which it may make grow by … */
+    int64_t                quota_bytes; /* … so much while it lives; NULL or 0: no limit */
 };
 
 struct server_result {

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "deps/layers.h"
@@ -34,20 +33,6 @@ static int split(const char *item, struct layer_dep *ret, char **ret_owned, stru
     if (at && !at[1])
         return err_set(e, ERR_INVALID, "--dep '%.60s' ends where its version should begin", item);
     return 0;
-}
-
-static char *package_json(const struct layer_dep *deps, size_t n)
-{
-    autojson json_t *package = json_pack("{s:s, s:{}}", "type", "module", "dependencies");
-    json_t          *list = json_object_get(package, "dependencies");
-    char            *text;
-
-    for (size_t i = 0; i < n; i++)
-        json_object_set_new(list, deps[i].name, json_string(deps[i].range));
-    text = package ? json_dumps(package, JSON_INDENT(2)) : NULL;
-    if (!text)
-        abort(); /* names and ranges were checked: they are ASCII */
-    return text;
 }
 
 /* ---- facts ---- */
@@ -125,7 +110,7 @@ int install_deps(const struct install_spec *spec, struct install *ret, struct er
     if (done == 0 && n > 0)
         done = wait_for(spec, deps, n, &ret->hold, e);
     if (done == 0 && n > 0)
-        ret->package_json = package_json(deps, n);
+        ret->package_json = deps_manifest(deps, n);
     for (size_t i = 0; i < n; i++)
         free(owned[i]);
     return done;

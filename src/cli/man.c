@@ -63,7 +63,7 @@ static int man_main(int argc, char **argv)
         if ((*v)->summary)
             print_verb(*v);
     printf(".SH FILES\n.TP\n.I ~/.cache/jerboa\n"
-           "The store of runtimes; JERBOA_HOME or XDG_CACHE_HOME moves it.\n.TP\n"
+           "The store of runtimes and dependencies; JERBOA_HOME or XDG_CACHE_HOME moves it.\n.TP\n"
            ".I /run/jerboa/ids\nThe uid ranges in use: a locked byte each.\n");
     return 0;
 }

@@ -6,9 +6,9 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "base/url.h"
 #include "deps/deps.h"
 #include "npm/semver.h"
-#include "base/url.h"
 
 static bool is_of(const char *address, const char *const *registries)
 {

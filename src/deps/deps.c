@@ -1,8 +1,10 @@
 #include "deps/deps.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "npm/semver.h"
 
@@ -104,4 +106,18 @@ int deps_check(const struct layer_dep *deps, size_t n, struct err *e)
                 return err_set(e, ERR_INVALID, "%.60s is named twice", deps[i].name);
     }
     return 0;
+}
+
+char *deps_manifest(const struct layer_dep *deps, size_t n)
+{
+    json_t          *list = json_object();
+    autojson json_t *package = json_pack("{s:s, s:o}", "type", "module", "dependencies", list);
+    char            *text;
+
+    for (size_t i = 0; i < n; i++)
+        json_object_set_new(list, deps[i].name, json_string(deps[i].range));
+    text = package ? json_dumps(package, JSON_INDENT(2)) : NULL;
+    if (!text)
+        abort();
+    return text;
 }

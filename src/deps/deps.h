@@ -16,3 +16,6 @@ int deps_check(const struct layer_dep *deps, size_t n, struct err *e);
 /* Whether what a package says of its own dependency means one of a registry. More lenient than
  * deps_check: whether such a range exists is the installer's to say. */
 bool deps_is_of_registry(const char *range);
+
+/* The package.json of a workspace that has them (checked); the caller frees. */
+char *deps_manifest(const struct layer_dep *deps, size_t n);

@@ -154,9 +154,7 @@ static void settle(struct layer_request *r, const struct err *failed, const json
     if (!result->output)
         result->output = "";
     r->making = NULL;
-    result->ms = clock_ms() - r->started_ms;
-    r->done(r->owner, result);
-    request_free(r);
+    request_step(r);
 }
 
 /* The request that waits longest, as `done` may cancel others. */
@@ -411,8 +409,6 @@ struct layers *layers_new(const struct layers_spec *spec, struct err *e)
 
 void layers_free(struct layers *l)
 {
-    if (!l)
-        return;
     while (l->requests)
         layer_request_cancel(l->requests);
     while (l->makings) {

@@ -24,7 +24,7 @@ struct layers_spec {
 
 /* Reads npm's configuration. One a server. */
 struct layers *layers_new(const struct layers_spec *spec, struct err *e);
-void layers_free(struct layers *l); /* ends what runs; requests must have been cancelled */
+void           layers_free(struct layers *l); /* ends what runs; whoever waits is not told */
 
 struct layer_result {
     struct err        err;  /* then there is no layer: why, in one sentence */

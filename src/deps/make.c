@@ -6,9 +6,9 @@
  *   install   sandbox 1: the entry and the shared cache are writable, the registries are reached,
  *             an .npmrc with the user's tokens lies in its HOME. No code of packages runs.
  *   audit     the lock, here: everything is from the registries, or there is no layer
- *   build     sandbox 2, if a package wants it: of the host it sees node_modules alone, which it
- * may write. Neither cache nor tokens are there; the .npmrc went with sandbox 1. commit    into the
- * store; or, when ranges were resolved again and gave the same, not
+ *   build     sandbox 2, if a package wants it: of the host it sees node_modules alone, and may
+ *             write there. Neither cache nor tokens are there; the .npmrc went with sandbox 1.
+ *   commit    into the store; or, when ranges were resolved again and gave the same, not
  *
  * Package code writes only below node_modules, so lock and package.json are the installer's. */
 #include "deps/make.h"
@@ -301,54 +301,12 @@ static bool is_unchanged(const struct making *m, const struct installer *i, cons
 
 /* ---- build ---- */
 
-/* The rest of the first line that has the words, behind them. */
-static bool line_with(const char *output, const char *words, char *ret, size_t size)
-{
-    const char *at = strstr(output, words);
-
-    *ret = '\0';
-    if (at)
-        snprintf(ret, size, "%.*s", (int)strcspn(at + strlen(words), "\r\n"), at + strlen(words));
-    return at;
-}
-
-static int explain_build(const char *output, struct err *e)
-{
-    static const struct {
-        const char *words, *missing;
-    } causes[] = {
-        {"ERR! find Python", "python3"},
-        {"not found: make", "make"},
-        {"make: not found", "make"},
-        {"g++: No such file", "g++"},
-        {"g++: not found", "g++"},
-        {"gcc: not found", "gcc"},
-        {"cc: No such file", "gcc"},
-        {"node_api.h: No such file", "the headers of Node"},
-        {"node.h: No such file", "the headers of Node"},
-    };
-    char name[80], line[160];
-
-    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++)
-        if (strstr(output, causes[i].words))
-            return err_set(e, ERR_UNAVAILABLE,
-                           "a package must be compiled and this machine lacks %s: install it "
-                           "(on Debian: build-essential and python3)",
-                           causes[i].missing);
-    line_with(output, "npm error path /workspace/node_modules/", name, sizeof name);
-    if (!line_with(output, " error: ", line, sizeof line) &&
-        !line_with(output, "Error: ", line, sizeof line))
-        snprintf(line, sizeof line, "it gave no reason");
-    return err_set(e, ERR_INTERNAL, "the install script of %s failed: %s",
-                   *name ? name : "a package", line);
-}
-
 static int build_ended(struct making *m, struct cell_result *r, struct err *e)
 {
     if (r->run.verdict == VERDICT_OK)
         return 0;
     TRY(check_end(m, "the packages' install scripts", r, e));
-    return explain_build(buf_text(&r->output), e);
+    return scripts_reason(buf_text(&r->output), e);
 }
 
 /* All scripts run, whoever wrote them: npm's list of trusted packages is for machines without a

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -11,6 +12,8 @@
 #include "base/json.h"
 
 enum { DEPTH_MAX = 64, PACKAGE_JSON_MAX = 4 << 20 };
+
+/* ---- whether one is there ---- */
 
 static bool is_there(int dir_fd, const char *name)
 {
@@ -89,4 +92,48 @@ static int look_at_modules(int modules_fd, int depth, struct err *e)
 int scripts_look(int modules_fd, struct err *e)
 {
     return look_at_modules(modules_fd, 0, e);
+}
+
+/* ---- why one failed ---- */
+
+/* The rest of the first line that has the words, behind them. */
+static bool line_with(const char *output, const char *words, char *ret, size_t size)
+{
+    const char *at = strstr(output, words);
+
+    *ret = '\0';
+    if (at)
+        snprintf(ret, size, "%.*s", (int)strcspn(at + strlen(words), "\r\n"), at + strlen(words));
+    return at;
+}
+
+int scripts_reason(const char *output, struct err *e)
+{
+    static const struct {
+        const char *words, *missing;
+    } causes[] = {
+        {"ERR! find Python", "python3"},
+        {"not found: make", "make"},
+        {"make: not found", "make"},
+        {"g++: No such file", "g++"},
+        {"g++: not found", "g++"},
+        {"gcc: not found", "gcc"},
+        {"cc: No such file", "gcc"},
+        {"node_api.h: No such file", "the headers of Node"},
+        {"node.h: No such file", "the headers of Node"},
+    };
+    char name[80], line[160];
+
+    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++)
+        if (strstr(output, causes[i].words))
+            return err_set(e, ERR_UNAVAILABLE,
+                           "a package must be compiled and this machine lacks %s: install it "
+                           "(on Debian: build-essential and python3)",
+                           causes[i].missing);
+    line_with(output, "npm error path /workspace/node_modules/", name, sizeof name);
+    if (!line_with(output, " error: ", line, sizeof line) &&
+        !line_with(output, "Error: ", line, sizeof line))
+        snprintf(line, sizeof line, "it gave no reason");
+    return err_set(e, ERR_INTERNAL, "the install script of %s failed: %s",
+                   *name ? name : "a package", line);
 }

@@ -116,14 +116,14 @@ void listen_start(struct mcp_exchange *x)
 
 void listen_subscriptions(const struct mcp_server *s, mcp_each_subscription *each, void *data)
 {
-    struct listener *l;
-    size_t           i;
-    json_t          *uri;
+    size_t  i;
+    json_t *uri;
 
-    LIST_FOREACH (l, &s->listeners, entry) {
+    for (struct listener *l = LIST_FIRST(&s->listeners); l; l = LIST_NEXT(l, entry)) {
         autofree char *owner = request_owner(l->x);
-        json_array_foreach ((json_t *)l->uris, i, uri)
+        json_array_foreach ((json_t *)l->uris, i, uri) {
             each(data, owner, l->x->principal, json_string_value(uri));
+        }
     }
 }
 

@@ -289,13 +289,14 @@ void sessions_send(struct mcp_server *server, const char *principal, const char 
 void sessions_subscriptions(const struct mcp_server *server, mcp_each_subscription *each,
                             void *data)
 {
-    struct mcp_session *s;
-    const char         *uri;
-    json_t             *owner;
+    const char *uri;
+    json_t     *owner;
 
-    LIST_FOREACH (s, &server->sessions, entry)
-        json_object_foreach (s->subscriptions, uri, owner)
+    for (struct mcp_session *s = LIST_FIRST(&server->sessions); s; s = LIST_NEXT(s, entry)) {
+        json_object_foreach (s->subscriptions, uri, owner) {
             each(data, json_string_value(owner), s->principal, uri);
+        }
+    }
 }
 
 void sessions_send_updated(struct mcp_server *server, const char *principal, const char *uri)

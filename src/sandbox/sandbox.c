@@ -16,8 +16,9 @@
 #include "pipe/message.h"
 
 enum {
-    START_MS = 30000, /* a machine that needs longer is broken */
-    END_MS = 3000,    /* for the jail to clean up; then it is killed, and the next one sweeps */
+    START_MS = 30000,     /* a machine that needs longer is broken */
+    LAST_WORDS_MS = 1000, /* of a pipe whose two writers are gone */
+    END_MS = 3000,        /* for the jail to clean up; then it is killed, and the next one sweeps */
 };
 
 struct channel {
@@ -86,8 +87,11 @@ static void step(void *owner)
 {
     struct sandbox *s = owner;
 
-    if (s->jail_exited && !s->stop_wanted && !s->err.kind)
-        err_set(&s->err, ERR_UNAVAILABLE, "the sandbox's jail ended before its time");
+    if (s->jail_exited && !s->stop_wanted && !s->err.kind && !s->ending) {
+        /* Init went with it: what it wrote last, and how its pipe ended, says more. */
+        deadline_set(&s->deadline, LAST_WORDS_MS);
+        return;
+    }
     if ((s->stop_wanted || s->err.kind) && !s->ending)
         begin_end(s);
     if (s->ending)
@@ -120,6 +124,8 @@ static void on_deadline(void *owner)
 
     if (s->ending)
         child_kill(&s->jail);
+    else if (s->jail_exited)
+        sandbox_fail(s, ERR_UNAVAILABLE, "the sandbox's jail ended before its time");
     else
         sandbox_fail(s, ERR_TIMEOUT, "the sandbox did not start within 30 seconds");
 }

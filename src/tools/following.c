@@ -126,8 +126,9 @@ static void look(void *owner)
     struct following *f = owner;
     struct row       *r, *next;
 
-    LIST_FOREACH (r, &f->rows, entry)
+    LIST_FOREACH (r, &f->rows, entry) {
         r->is_wanted = false;
+    }
     mcp_server_subscriptions(f->tools->mcp, take_subscription, f);
     for (r = LIST_FIRST(&f->rows); r; r = next) {
         next = LIST_NEXT(r, entry);

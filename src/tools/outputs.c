@@ -137,10 +137,10 @@ static void read_part(struct mcp_call *c, const struct output *output, uint64_t 
                                      : OUTPUTS_PART + tail_of_character(&bytes, OUTPUTS_PART);
     answer_part(c, bytes.data + begin, end - begin);
     if (from + end < keep_size(output->keep))
-        mcp_call_contents_meta(
-            c, json_pack("{s:I, s:o}", "bytes", (json_int_t)keep_size(output->keep), "next",
-                         json_sprintf("%s/%llu", output->uri,
-                                      (unsigned long long)(from + OUTPUTS_PART))));
+        mcp_call_contents_meta(c, json_pack("{s:I, s:o}", "bytes",
+                                            (json_int_t)keep_size(output->keep), "next",
+                                            json_sprintf("%s/%llu", output->uri,
+                                                         (unsigned long long)from + OUTPUTS_PART)));
     mcp_call_done(c);
 }
 

@@ -108,6 +108,31 @@ void run_ending(const struct run_result *r, char ret[RUN_ENDING_MAX])
         snprintf(ret, RUN_ENDING_MAX, "exit code %d", r->facts.code);
 }
 
+/* ---- what the network did not give ---- */
+
+void run_refused(struct mcp_call *c, const json_t *refused)
+{
+    autobuf struct buf text;
+    json_t            *row;
+    size_t             i;
+
+    buf_init(&text, SIZE_MAX);
+    if (json_array_size(refused) == 0)
+        return;
+    buf_printf(&text, "Refused connections:");
+    json_array_foreach ((json_t *)refused, i, row) {
+        const json_t *port = json_object_get(row, "port");
+        buf_printf(&text, "\n- %s", json_string_value(json_object_get(row, "host")));
+        if (json_is_integer(port))
+            buf_printf(&text, ":%" JSON_INTEGER_FORMAT, json_integer_value(port));
+        buf_printf(&text, ": %s (%s)", json_string_value(json_object_get(row, "rule")),
+                   json_string_value(json_object_get(row, "allow")));
+    }
+    mcp_call_text(c, buf_text(&text));
+}
+
+/* ---- verdicts ---- */
+
 static void add_disk_verdict(const struct answer *a, const struct run_result *r, const char *how)
 {
     const struct tools *t = tools_of(a->call);
@@ -270,28 +295,6 @@ static void add_file(const struct answer *a, const struct change *f, const char 
         add_link(a, f, uri);
 }
 
-/* What the network did not give, in words: an agent may not look at the fields. */
-static void add_refused(const struct answer *a)
-{
-    autobuf struct buf text;
-    json_t            *row;
-    size_t             i;
-
-    buf_init(&text, SIZE_MAX);
-    if (json_array_size(a->r->refused) == 0)
-        return;
-    buf_printf(&text, "Refused connections:");
-    json_array_foreach (a->r->refused, i, row) {
-        const json_t *port = json_object_get(row, "port");
-        buf_printf(&text, "\n- %s", json_string_value(json_object_get(row, "host")));
-        if (json_is_integer(port))
-            buf_printf(&text, ":%" JSON_INTEGER_FORMAT, json_integer_value(port));
-        buf_printf(&text, ": %s (%s)", json_string_value(json_object_get(row, "rule")),
-                   json_string_value(json_object_get(row, "allow")));
-    }
-    mcp_call_text(a->call, buf_text(&text));
-}
-
 static void add_telemetry(const struct answer *a)
 {
     const char      *said = a->r->install_skipped  ? "Skipped npm install (no dependencies)"
@@ -381,46 +384,44 @@ static json_t *structured(const struct answer *a)
         "missing", result_missing_walls(a->r->walls));
 }
 
-#define STRINGS "{\"type\":\"string\"}"
+/* The schema of that. Each list gives an object's properties, and the same names again as required:
+ * F its first, M the others. */
+/* clang-format off */
+#define FIELDS_OF_RUN(F, M)                                                                        \
+    F(verdict, STRING) M(exitCode, MAYBE_INTEGER) M(signal, MAYBE_INTEGER)                         \
+    M(stdout, STRING) M(stderr, STRING) M(truncated, MAYBE_GROUP(FIELDS_OF_TRUNCATED))             \
+    M(files, LIST(GROUP(FIELDS_OF_FILE))) M(timings, GROUP(FIELDS_OF_TIMINGS))                     \
+    M(usage, GROUP(FIELDS_OF_USAGE)) M(refused, LIST(GROUP(FIELDS_OF_REFUSED)))                    \
+    M(server, MAYBE_GROUP(FIELDS_OF_SERVER)) M(walls, GROUP(FIELDS_OF_WALLS))
+#define FIELDS_OF_TRUNCATED(F, M) F(stdoutBytes, INTEGER) M(stderrBytes, INTEGER) M(uri, STRING)
+#define FIELDS_OF_FILE(F, M)                                                                       \
+    F(path, STRING) M(change, STRING) M(size, MAYBE_INTEGER) M(mimeType, MAYBE_STRING)             \
+    M(uri, MAYBE_STRING)
+#define FIELDS_OF_TIMINGS(F, M) F(installMs, INTEGER) M(runMs, INTEGER)
+#define FIELDS_OF_USAGE(F, M) F(wallMs, INTEGER) M(cpuMs, INTEGER) M(peakMemoryBytes, INTEGER)
+#define FIELDS_OF_REFUSED(F, M)                                                                    \
+    F(host, STRING) M(port, MAYBE_INTEGER) M(rule, STRING) M(allow, STRING)
+#define FIELDS_OF_SERVER(F, M) F(url, STRING) M(log, STRING)
+#define FIELDS_OF_WALLS(F, M) F(missing, LIST(STRING))
+/* clang-format on */
+
+#define STRING "{\"type\":\"string\"}"
 #define INTEGER "{\"type\":\"integer\"}"
 #define MAYBE_INTEGER "{\"type\":[\"integer\",\"null\"]}"
 #define MAYBE_STRING "{\"type\":[\"string\",\"null\"]}"
-#define OBJECT(properties, required)                                                               \
-    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" required "]}"
-#define MAYBE_OBJECT(properties, required)                                                         \
-    "{\"type\":[\"object\",\"null\"],\"properties\":{" properties "},\"required\":[" required "]}"
-#define ARRAY(items) "{\"type\":\"array\",\"items\":" items "}"
-#define P(name, schema) "\"" name "\":" schema
-#define R(name) "\"" name "\""
+#define LIST(items) "{\"type\":\"array\",\"items\":" items "}"
+#define NAME(name, schema) "\"" #name "\""
+#define MORE_NAME(name, schema) ",\"" #name "\""
+#define PROPERTY(name, schema) "\"" #name "\":" schema
+#define MORE_PROPERTY(name, schema) ",\"" #name "\":" schema
+#define OBJECT(type, properties, names)                                                            \
+    "{\"type\":" type ",\"properties\":{" properties "},\"required\":[" names "]}"
+#define GROUP(fields) OBJECT("\"object\"", fields(PROPERTY, MORE_PROPERTY), fields(NAME, MORE_NAME))
+#define MAYBE_GROUP(fields)                                                                        \
+    OBJECT("[\"object\",\"null\"]", fields(PROPERTY, MORE_PROPERTY), fields(NAME, MORE_NAME))
 
-const char run_answer_schema[] = OBJECT(
-    P("verdict", STRINGS) "," P("exitCode", MAYBE_INTEGER) "," P("signal", MAYBE_INTEGER) "," P(
-        "stdout", STRINGS) "," P("stderr",
-                                 STRINGS) "," P("truncated",
-                                                MAYBE_OBJECT(P("stdoutBytes", INTEGER) "," P(
-                                                                 "stderrBytes",
-                                                                 INTEGER) "," P("uri", STRINGS),
-                                                             R("stdoutBytes") "," R("stderrBytes") "," R("uri"))) "," P("files",
-                                                                                                                        ARRAY(
-                                                                                                                            OBJECT(P("path", STRINGS) "," P("change", STRINGS) "," P("size", MAYBE_INTEGER) "," P("mimeType", MAYBE_STRING) "," P("uri", MAYBE_STRING), R("path") "," R("change") "," R("size") "," R("mimeType") "," R("uri")))) "," P("timings",
-                                                                                                                                                                                                                                                                                                                                                        OBJECT(P("installMs",
-                                                                                                                                                                                                                                                                                                                                                                 INTEGER) "," P("runMs",
-                                                                                                                                                                                                                                                                                                                                                                                INTEGER),
-                                                                                                                                                                                                                                                                                                                                                               R("installMs") "," R(
-                                                                                                                                                                                                                                                                                                                                                                   "runMs"))) "," P("usage", OBJECT(P("wallMs", INTEGER) "," P("cpuMs",
-                                                                                                                                                                                                                                                                                                                                                                                                                               INTEGER) "," P("peakMemoryBytes",
-                                                                                                                                                                                                                                                                                                                                                                                                                                              INTEGER),
-                                                                                                                                                                                                                                                                                                                                                                                                    R("wallMs") "," R("cpuMs") "," R("peakMemoryBytes"))) "," P("refused",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                ARRAY(OBJECT(
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                    P("host", STRINGS) "," P("port", MAYBE_INTEGER) "," P("rule", STRINGS) "," P("allow", STRINGS), R("host") "," R("port") "," R("rule") "," R(
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "allow")))) "," P("server",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          MAYBE_OBJECT(
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              P("url", STRINGS) "," P("log", STRINGS), R(
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                           "url") "," R("log"))) "," P("walls", OBJECT(P("missing", ARRAY(STRINGS)), R("missing"))),
-    R("verdict") "," R("exitCode") "," R("signal") "," R("stdout") "," R("stderr") "," R(
-        "trunc"
-        "ated") "," R("files") "," R("timings") "," R("usage") "," R("refused") "," R("server") "," R("wall"
-                                                                                                      "s"));
+const char run_answer_schema[] = "{\"type\":\"object\",\"properties\":{" FIELDS_OF_RUN(
+    PROPERTY, MORE_PROPERTY) "},\"required\":[" FIELDS_OF_RUN(NAME, MORE_NAME) "]}";
 
 /* ---- all of it ---- */
 
@@ -477,7 +478,7 @@ void run_answer(struct mcp_call *c, const struct job_spec *spec, const struct jo
     add_list(&a);
     for (size_t i = 0; i < r->n_files; i++)
         add_file(&a, &r->files[i], a.uris[i]);
-    add_refused(&a);
+    run_refused(c, r->refused);
     add_telemetry(&a);
     mcp_call_structured(c, structured(&a));
     answer_done(&a);

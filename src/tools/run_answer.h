@@ -24,6 +24,11 @@ enum { RUN_ENDING_MAX = 96 };
 
 void run_ending(const struct run_result *r, char ret[RUN_ENDING_MAX]); /* "exit code 3" */
 
+/* ---- what the network did not give ---- */
+
+/* In words, since an agent may not look at fields; nothing was refused: no block. */
+void run_refused(struct mcp_call *c, const json_t *refused);
+
 /* ---- all of it ---- */
 
 /* Ends the call. */

@@ -19,7 +19,8 @@ static const struct field fields[] = {
      "the server goes on, reachable at 127.0.0.1 of the server's machine. One on the same port is "
      "replaced. Default: wait for the script's end."},
     {"network", FIELD_STRING, AT(run.network), false, 1, 20,
-     "Network policy of the sandbox from this run on, as for sandbox_initialize.",
+     "Network policy of the sandbox from this run on, as for sandbox_initialize. Default: as "
+     "before.",
      "{\"enum\":[\"none\",\"npm\",\"internet\"]}"},
     {"timeoutMs", FIELD_INT, AT(run.timeout_ms), false, 1, RUN_MS_MAX, RUNNING_TIMEOUT_OR_PORT},
     {0},

@@ -114,6 +114,8 @@ void running_start(struct mcp_call *c, struct box *b, const struct running_argum
         abort();
     if (shares_get(t->shares, mcp_call_principal(c), &share, &e) < 0) {
         free(r);
+        if (stops_box)
+            box_stop(b);
         errors_fail(c, FILES, e.msg);
         return;
     }

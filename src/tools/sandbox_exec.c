@@ -108,6 +108,7 @@ static void on_done(void *owner, const struct commands_result *r)
     add_outputs(c, rows);
     if (r->ended[r->n - 1].run.verdict != VERDICT_OK)
         add_failure(c, r, rows);
+    run_refused(c, r->refused);
     mcp_call_structured(c, json_pack("{s:o}", "commands", rows));
     mcp_call_done(c);
 }

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "tools/errors.h"
+#include "tools/progress.h"
 #include "tools/tools.h"
 
 struct arguments {
@@ -29,6 +30,7 @@ struct starting {
     struct box      *box;
     struct turn      turn;
     uint16_t         port;
+    struct progress  progress;
 };
 
 static void starting_free(void *data)
@@ -36,6 +38,7 @@ static void starting_free(void *data)
     struct starting *s = data;
 
     turn_end(&s->turn);
+    progress_done(&s->progress);
     free(s);
 }
 
@@ -86,7 +89,14 @@ static void on_lost(void *owner, const struct err *e)
         errors_fail(s->call, NO_RUNTIME, e->msg);
 }
 
-static const struct turn_ops turn_ops = {on_ready, on_lost};
+static void on_waits(void *owner, const char *sentence)
+{
+    struct starting *s = owner;
+
+    progress_tell(&s->progress, sentence);
+}
+
+static const struct turn_ops turn_ops = {on_ready, on_lost, on_waits};
 
 static void on_cancel(struct mcp_call *c)
 {
@@ -110,6 +120,7 @@ static void call(struct mcp_call *c)
     if (!s)
         abort();
     *s = (struct starting){.call = c, .box = b, .port = (uint16_t)a.port};
+    progress_init(&s->progress, box_base(b), c);
     mcp_call_set_data(c, s, starting_free);
     mcp_call_on_cancel(c, on_cancel);
     turn_start(&s->turn, b, &turn_ops, s);

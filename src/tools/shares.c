@@ -42,8 +42,9 @@ static void tell(void *owner)
     const char *uri;
     json_t     *value;
 
-    json_object_foreach (r->uris, uri, value)
+    json_object_foreach (r->uris, uri, value) {
         r->all->ops->updated(r->all->owner, r->principal, uri);
+    }
     json_object_clear(r->uris);
     if (r->listed)
         r->all->ops->listed(r->all->owner, r->principal);

@@ -1,6 +1,6 @@
 /* tools - the MCP tools of Jerboa, one file each: file, symbol and protocol name are the same.
  *
- * A handler decodes its arguments, starts an object of src/sandbox, and turns what that tells into
+ * A handler decodes its arguments, starts an object of src/box, and turns what that tells into
  * content. All of them work on one context, which whoever serves makes. */
 #pragma once
 

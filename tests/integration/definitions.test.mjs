@@ -1,6 +1,7 @@
 // What agents read before their first call: every tool's definition whole, short, and true for this server.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { start } from './jerboa.mjs';
 import { connect, connectFor, limit, variants } from './tools.mjs';
 
 const size = (value) => JSON.stringify(value).length;
@@ -55,7 +56,13 @@ describe('definitions', limit, () => {
     const missing = 7 - s.tools.length;
     const definitions = s.tools.map(({ name, description, inputSchema }) => name.length + description.length + size(inputSchema)).reduce((a, b) => a + b);
     assert.ok(definitions <= 10_000 - 700 * missing, `${definitions}`);
-    const list = size(await s.client.request({ method: 'tools/list' }, { parse: (x) => x, safeParse: (data) => ({ success: true, data }) }).catch(() => ({ tools: s.tools })));
+    const asked = [{ id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } } },
+      { method: 'notifications/initialized' }, { id: 2, method: 'tools/list' }];
+    const { stdout } = await start(['serve'], { input: asked.map((m) => `${JSON.stringify({ jsonrpc: '2.0', ...m })}\n`).join('') }).ended;
+    const { id, result } = JSON.parse(stdout.trimEnd().split('\n').at(-1));
+    assert.equal(id, 2);
+    assert.equal(result.tools.length, s.tools.length);
+    const list = size(result);
     assert.ok(list <= 14_000 - 1_200 * missing, `${list}`);
   });
 
@@ -76,7 +83,7 @@ describe('what they say is what this server does', limit, () => {
     const text = await told(s);
     for (const words of ['300 MiB memory', '0.500 CPU', '77 processes', '40 MiB disk', 'Limits: 7 s', '(7000)', 'at an age of 90 min', 'when unused for 5 min', 'at most 9 exist', 'npm registries only', 'node:22 (default)'])
       assert.ok(text.includes(words), `${words} is not told`);
-    for (const words of ['512 MiB', '30 s', '30000', '64 exist', 'public internet, ', 'lts-slim (default)'])
+    for (const words of ['512 MiB', 'Limits: 30 s', '(30000)', '64 exist', 'public internet, ', 'lts-slim (default)'])
       assert.ok(!text.includes(words), `${words} is told, and not true`);
     assert.doesNotMatch(text, /\{[a-zA-Z]+\}/);
   });

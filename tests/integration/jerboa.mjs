@@ -131,6 +131,18 @@ export function processes(dir) {
   return found;
 }
 
+/** What runs below a process: pids with the names of their programs. */
+export function descendants(pid) {
+  const all = list('/proc').filter((name) => /^\d+$/.test(name)).flatMap((name) => {
+    const stat = read(`/proc/${name}/stat`), end = stat.lastIndexOf(')');
+    const [state, parent] = stat.slice(end + 2).split(' ');
+    return stat ? [{ pid: +name, name: stat.slice(stat.indexOf('(') + 1, end), state, parent: +parent }] : []; // it has just gone
+  });
+  const found = all.filter((p) => p.pid === pid);
+  for (const p of found) found.push(...all.filter((c) => c.parent === p.pid));
+  return found.slice(1).filter((p) => p.state !== 'Z' && p.state !== 'X');
+}
+
 const writable = (dir) => { try { fs.accessSync(dir, fs.constants.W_OK); return true; } catch { return false; } };
 
 /** Where cgroups of sandboxes stand, in the v1 hierarchies that they use: this process's own, or those that root made over to this user. */

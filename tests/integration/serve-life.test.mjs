@@ -1,11 +1,12 @@
 // To whom sandboxes belong, and how they end with him: with a session, with a client that leaves, with the server, however that ends.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import fs from 'node:fs';
 import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
 import { assertGone, limit, processes, tempDir, until } from './jerboa.mjs';
 import { modern, openSession, post, request } from './mcp.mjs';
-import { answers, connectTo, inside, programs, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
+import { answers, connectTo, inside, program, programs, rssKiB, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
 
 const inner = 20_000 + process.pid % 10_000;
 const web = `import http from 'node:http'; http.createServer((q, s) => s.end('here')).listen(${inner})`;
@@ -166,7 +167,6 @@ describe('the end of the server', { timeout: 120_000 }, () => {
   test('a second signal does not wait for what runs', limit, async (t) => {
     const { child } = await occupy(t);
     child.kill('SIGTERM');
-    await until(() => child.killed, '');
     const began = performance.now();
     child.kill('SIGINT');
     const { status, signal } = await child.ended;
@@ -175,4 +175,46 @@ describe('the end of the server', { timeout: 120_000 }, () => {
     assert.ok(ms < 1500, `${ms} ms`); // the first alone gives two seconds to what runs
     await assertGone(programs);
   });
+});
+
+test('a Node that has to be fetched: others are answered meanwhile, who waits is told, and the end does not wait', limit, async (t) => {
+  let asked;
+  const registry = createServer(() => { asked = true; }).listen(0, '127.0.0.1'); // accepts and says nothing
+  await once(registry, 'listening');
+  t.after(() => { registry.closeAllConnections(); registry.close(); });
+  const s = serveStdio(t, [], { env: { JERBOA_HOME: tempDir(t), npm_config_registry: `http://127.0.0.1:${registry.address().port}/` } });
+  await s.open();
+  s.call('sandbox_initialize', {}, { progressToken: 'first' });
+  s.call('run_js_ephemeral', { code: '1' }, { progressToken: 'second' });
+  const told = (token) => s.seen.filter((m) => m.method === 'notifications/progress' && m.params.progressToken === token).map((m) => m.params);
+  await until(() => asked && told('first').length >= 2 && told('second').length >= 2, () => JSON.stringify(s.seen));
+  for (const token of ['first', 'second']) {
+    assert.match(told(token)[0].message, /^fetching Node\.js for node:lts-slim, 0 s$/);
+    assert.ok(told(token)[1].progress > told(token)[0].progress);
+  }
+  const began = performance.now();
+  assert.deepEqual((await s.ask('ping')).result, {});
+  assert.ok(performance.now() - began < 1000);
+  s.child.stdin.end();
+  assert.equal((await s.child.ended).status, 0, s.child.text('stderr'));
+  await assertGone(programs);
+});
+
+test('300 runs, one after the other: the server grows by nothing', { timeout: 300_000 }, async (t) => {
+  const s = serveStdio(t, [], { seconds: 290 });
+  await s.open();
+  const fds = () => fs.readdirSync(`/proc/${s.child.pid}/fd`).length;
+  const many = async (n) => {
+    for (let i = 0; i < n; i++) assert.equal(text(await s.call('run_js_ephemeral', { code: `console.log(${i})` })), `Node.js process output:\n${i}\n`);
+    await until(() => jails() === 0, 'sandboxes are left');
+    return { kib: rssKiB(s.child.pid), fds: fds() };
+  };
+  const [before, after] = [await many(100), await many(200)];
+  t.diagnostic(`${before.kib} KiB, then ${after.kib} KiB`);
+  const sanitized = fs.readFileSync(program).includes('__asan_init'); // its memory says nothing then
+  assert.ok(sanitized || after.kib - before.kib < 400, `${before.kib} KiB, then ${after.kib} KiB`); // 2 KiB a run
+  assert.equal(after.fds, before.fds);
+  s.child.stdin.end();
+  assert.equal((await s.child.ended).status, 0);
+  await assertGone(programs);
 });

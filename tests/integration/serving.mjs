@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import { assertGone, copyPrograms, start, tempDir, until } from './jerboa.mjs';
+import { assertGone, copyPrograms, descendants, start, tempDir, until } from './jerboa.mjs';
 import { legacy, load } from './mcp.mjs';
 
 const one = await load('@modelcontextprotocol/sdk/client/index.js');
@@ -14,7 +14,7 @@ const info = { name: 'jerboa-tests', version: '1.0.0' };
 
 /** Programs in a directory of their own, so that their processes are told from everybody else's. */
 export const programs = tempDir();
-export const program = copyPrograms(programs, ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer']);
+export const program = copyPrograms(programs);
 
 /** A store of its own that has already what the machine's has: nothing else of it changes while we look. */
 export function ownStore(t) {
@@ -76,20 +76,7 @@ export const answers = (port) => new Promise((resolve) => {
 });
 
 /** What runs in the sandboxes of a server: names of programs. */
-export function inside(pid) {
-  const all = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap((name) => {
-    try {
-      const stat = fs.readFileSync(`/proc/${name}/stat`, 'latin1'), end = stat.lastIndexOf(')');
-      const [state, parent] = stat.slice(end + 2).split(' ');
-      return state === 'Z' ? [] : [{ pid: +name, name: stat.slice(stat.indexOf('(') + 1, end), parent: +parent }];
-    } catch {
-      return []; // it has just gone
-    }
-  });
-  const found = all.filter((p) => p.pid === pid);
-  for (const p of found) found.push(...all.filter((c) => c.parent === p.pid));
-  return found.slice(1).map((p) => p.name).filter((name) => !name.startsWith('jerboa'));
-}
+export const inside = (pid) => descendants(pid).map((p) => p.name).filter((name) => !name.startsWith('jerboa'));
 
 export const rssKiB = (pid) => +/^VmRSS:\s+(\d+)/m.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
 

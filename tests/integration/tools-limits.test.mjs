@@ -53,6 +53,9 @@ describe('limits', limit, () => {
     assert.equal(r.structuredContent.refused.length, 1);
     assert.partialDeepStrictEqual(r.structuredContent.refused[0], { host: '203.0.113.7', port: 81 });
     assert.ok(texts(r).some((block) => block.startsWith('Refused connections:\n- 203.0.113.7:81: ')), JSON.stringify(texts(r)));
+    const shell = await s.exec(container_id, `node -e "fetch('http://203.0.113.8:82/').catch(() => console.log('refused'))"`);
+    assert.equal(text(shell), 'refused\n');
+    assert.match(texts(shell)[1], /^Refused connections:\n- 203\.0\.113\.8:82: [^\n]+$/);
     const later = await s.run(container_id, 'console.log(1)'); // told once
     assert.deepEqual(later.structuredContent.refused, []);
   });

@@ -88,6 +88,19 @@ describe('verdicts', limit, () => {
     printed(await s.once(`import fs from 'node:fs'; fs.writeFileSync('files/small', 'x')`), ''); // each run has its own measure
   });
 
+  test('disk: a server in the background is ended, too', async () => {
+    const id = await s.sandbox();
+    const r = await s.run(id, `import fs from 'node:fs'; import http from 'node:http';
+      http.createServer((request, response) => response.end('up')).listen(4801);
+      setInterval(() => fs.appendFileSync('files/by-a-server', Buffer.alloc(1 << 16)), 2);`, { listenOnPort: 4801 });
+    assert.equal(r.structuredContent.verdict, 'ok');
+    await until(() => inside(s.pid).length === 0, 'it goes on');
+    const { size } = fs.statSync(path.join(files, 'by-a-server'));
+    assert.ok(size >= quota && size < 16 * quota, `${size}`);
+    fs.rmSync(path.join(files, 'by-a-server'));
+    await s.call('sandbox_stop', { container_id: id });
+  });
+
   for (const place of ['a directory of the user', 'a directory of its own'])
     test(`sandbox_lost, with ${place}`, async (t) => {
       const c = place === 'a directory of its own' ? await connectFor(t, variants['stdio, legacy']) : s;

@@ -6,8 +6,10 @@ import fs from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { childEnv, copyPrograms, processes, until } from './jerboa.mjs';
+import { childEnv, copyPrograms, descendants, processes, until } from './jerboa.mjs';
 import { load, modern } from './mcp.mjs';
+
+export { descendants };
 
 const one = await load('@modelcontextprotocol/sdk/client/index.js');
 const oneStdio = await load('@modelcontextprotocol/sdk/client/stdio.js');
@@ -35,7 +37,7 @@ function closed(schema) {
   return schema.properties && typeof schema.properties === 'object' && schema.type ? { ...copy, additionalProperties: false } : copy;
 }
 
-async function startHttp([command, ...before], args, env) {
+async function startHttp([command, ...before], args, env, token) {
   const child = spawn(command, [...before, 'serve', '--http', '127.0.0.1:0', ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] });
   const exited = once(child, 'exit');
   let log = '';
@@ -50,7 +52,7 @@ async function startHttp([command, ...before], args, env) {
   return {
     pid: child.pid,
     log: () => log,
-    transport: new two.StreamableHTTPClientTransport(new URL(url)),
+    transport: new two.StreamableHTTPClientTransport(new URL(url), token ? { requestInit: { headers: { Authorization: `Bearer ${token}` } } } : {}),
     async stop() {
       child.kill('SIGTERM');
       const [status, signal] = await exited;
@@ -76,14 +78,15 @@ function askFor(transport, version) {
 
 /**
  * A client with its own server, whose programs stand in a directory of their own: so what is left of them can be told from everybody
- * else's. `version` is for a client that is older than the SDK; `wrap` is a command that starts the server; `lacks` is a program that
+ * else's. `version` is for a client that is older than the SDK; `token` is what
+ * it says over HTTP; `wrap` is a command that starts the server; `lacks` is a program that
  * is not there.
  */
-export async function connect({ http, mode = 'legacy', version, wrap = [], lacks } = {}, args = [], more = {}) {
+export async function connect({ http, mode = 'legacy', version, token, wrap = [], lacks } = {}, args = [], more = {}) {
   const programs = fs.mkdtempSync(path.join(tmpdir(), 'jerboa-tools-'));
   const env = childEnv(more), command = [...wrap, copyPrograms(programs, names)];
   if (lacks) fs.rmSync(path.join(programs, lacks));
-  const server = http ? await startHttp(command, args, env) : startStdio(version ? oneStdio : twoStdio, command, args, env);
+  const server = http ? await startHttp(command, args, env, token) : startStdio(version ? oneStdio : twoStdio, command, args, env);
   if (version) askFor(server.transport, version);
   const client = version ? new one.Client(info, {}) : new two.Client(info, { versionNegotiation: { mode } });
   const errors = [];
@@ -166,23 +169,7 @@ export function refused(r, sentence) {
   assert.equal(r.structuredContent, undefined);
 }
 
-/** What runs below a server: pids with the names of their programs. */
-export function descendants(pid) {
-  const all = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap((name) => {
-    try {
-      const stat = fs.readFileSync(`/proc/${name}/stat`, 'latin1');
-      const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      return [{ pid: +name, name: stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')')), state, parent: +parent }];
-    } catch {
-      return []; // it has just gone
-    }
-  });
-  const found = all.filter((p) => p.pid === pid);
-  for (const p of found) found.push(...all.filter((c) => c.parent === p.pid));
-  return found.slice(1).filter((p) => p.state !== 'Z' && p.state !== 'X');
-}
-
-/** Those of them that a sandbox's code started. */
+/** What code in the sandboxes of a server started. */
 export const inside = (pid) => descendants(pid).filter((p) => p.name !== 'init' && !p.name.startsWith('jerboa'));
 
 /** A port that was free a moment ago. */

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -128,6 +129,16 @@ static void counts(void **state)
     assert_int_equal(e.kind, ERR_LIMIT);
 }
 
+static void manifest_has_them(void **state)
+{
+    char *text = deps_manifest((struct layer_dep[]){{"a", "^1"}, {"@s/b", "latest"}}, 2);
+
+    (void)state;
+    assert_string_equal(text, "{\n  \"type\": \"module\",\n  \"dependencies\": {\n"
+                              "    \"a\": \"^1\",\n    \"@s/b\": \"latest\"\n  }\n}");
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +147,7 @@ int main(void)
         cmocka_unit_test(refuses_other_places),
         cmocka_unit_test(refuses_what_is_no_version),
         cmocka_unit_test(counts),
+        cmocka_unit_test(manifest_has_them),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Whether a node_modules wants to run something. */
+/* Whether a node_modules wants to run something, and why that failed. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -122,12 +122,39 @@ static void depth_is_bounded(void **state)
     assert_int_equal(e.kind, ERR_LIMIT);
 }
 
+static void failures_have_a_reason(void **state)
+{
+    static const struct {
+        const char   *output, *sentence;
+        enum err_kind kind;
+    } rows[] = {
+        {"npm error gyp ERR! find Python\nnpm error x", "this machine lacks python3",
+         ERR_UNAVAILABLE},
+        {"sh: 1: make: not found\n", "this machine lacks make", ERR_UNAVAILABLE},
+        {"x.cc:1:10: fatal error: node_api.h: No such file", "lacks the headers of Node",
+         ERR_UNAVAILABLE},
+        {"npm error path /workspace/node_modules/@s/a\nnpm error Error: too small\r\nnpm error b",
+         "the install script of @s/a failed: too small", ERR_INTERNAL},
+        {"", "the install script of a package failed: it gave no reason", ERR_INTERNAL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct err e = {0};
+        assert_int_equal(scripts_reason(rows[i].output, &e), -1);
+        assert_int_equal(e.kind, rows[i].kind);
+        if (!strstr(e.msg, rows[i].sentence))
+            fail_msg("'%s' of '%s'", e.msg, rows[i].output);
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make, drop)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(none_wants), TEST(each_is_found),
-                                       TEST(odd_files_count_as_yes), TEST(depth_is_bounded)};
+                                       TEST(odd_files_count_as_yes), TEST(depth_is_bounded),
+                                       cmocka_unit_test(failures_have_a_reason)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
