@@ -193,6 +193,16 @@ static int step_become_root(struct jail *j, struct err *e)
     return 0;
 }
 
+/* A server may want port 80, as in every container, and nothing in a namespace of its own is to be
+ * kept from it. Where /proc/sys is read-only, it does without. */
+static void open_low_ports(void)
+{
+    autofd int fd = open("/proc/sys/net/ipv4/ip_unprivileged_port_start", O_WRONLY | O_CLOEXEC);
+
+    if (fd >= 0)
+        (void)fd_write_all(fd, "0", 1);
+}
+
 static int step_loopback(struct jail *j, struct err *e)
 {
     struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
@@ -203,6 +213,7 @@ static int step_loopback(struct jail *j, struct err *e)
     fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) < 0)
         return err_sys(e, "bring lo up");
+    open_low_ports();
     return 0;
 }
 

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -232,6 +233,14 @@ struct files *files_open(struct event_base *base, const char *dir,
     first_walk(f);
     later_ask(&f->later);
     return f;
+}
+
+bool files_is_at(const struct files *f, const char *dir)
+{
+    struct stat there, here; /* ours is held open: no other gets its number */
+
+    return stat(dir, &there) == 0 && fstat(f->dir_fd, &here) == 0 && there.st_ino == here.st_ino &&
+           there.st_dev == here.st_dev;
 }
 
 void files_close(struct files *f)

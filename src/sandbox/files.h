@@ -57,6 +57,9 @@ struct files *files_open(struct event_base *base, const char *dir,
                          void *owner, struct err *e);
 void          files_close(struct files *f); /* after the last mark was freed */
 
+/* That path still leads to the directory which is followed: nobody removed or replaced it. */
+bool files_is_at(const struct files *f, const char *dir);
+
 /* ---- one run ---- */
 
 /* The rows are sorted as in paths.h and live as long as the mark. `cut`: there were more, or places

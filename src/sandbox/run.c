@@ -1,5 +1,6 @@
 #include "sandbox/run.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,7 +72,8 @@ static void finish(struct run *r)
     struct verdict_facts *f = &r->result.facts;
 
     if (r->result.err.kind) { /* it never ran, or nobody saw how it ended */
-        f->lost = !f->cancelled;
+        f->disk_full = r->sandbox && r->result.err.sys == ENOSPC; /* its files had no room */
+        f->lost = !f->cancelled && !f->disk_full;
         f->code = -1;
     }
     r->result.verdict = verdict_of(f);

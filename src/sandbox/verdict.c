@@ -84,6 +84,6 @@ int verdict_exit_status(enum verdict v, const struct verdict_facts *f)
     case VERDICT_OOM:
         return 128 + SIGKILL;
     default:
-        return f->signal ? 128 + f->signal : f->code;
+        return f->signal ? 128 + f->signal : f->code < 0 ? 125 : f->code;
     }
 }

@@ -49,6 +49,8 @@
       "start fewer at once")                                                                       \
     X(RUN_DISK, "Error during execution: disk: its disk of %s is full, and it ended with %s",      \
       "remove what is not needed, or write below files/")                                          \
+    X(RUN_NO_ROOM, "Error during execution: disk: it was not run, its disk of %s is full",         \
+      "remove what is not needed with sandbox_exec, or call sandbox_initialize for a new sandbox") \
     X(RUN_QUOTA, "Error during execution: disk: files/ grew by more than %s, and it was killed",   \
       "write less in one run; what it wrote is still there")                                       \
     X(RUN_ERROR, "Error during execution: error: it ended with %s",                                \

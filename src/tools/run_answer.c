@@ -133,6 +133,20 @@ void run_refused(struct mcp_call *c, const json_t *refused)
 
 /* ---- verdicts ---- */
 
+static void add_disk_verdict(const struct answer *a, const struct run_result *r, const char *how)
+{
+    const struct tools *t = tools_of(a->call);
+    char                much[WORDS_SIZE_MAX];
+
+    words_size(r->facts.quota_exceeded ? t->files_quota_bytes : t->words.disk_bytes, much);
+    if (r->facts.quota_exceeded)
+        errors_text(a->call, RUN_QUOTA, much);
+    else if (r->err.kind) /* not even its code had room */
+        errors_text(a->call, RUN_NO_ROOM, much);
+    else
+        errors_text(a->call, RUN_DISK, much, how);
+}
+
 /* The sentence in front of a script that failed; nothing for one that did not. */
 static void add_verdict(const struct answer *a)
 {
@@ -164,11 +178,7 @@ static void add_verdict(const struct answer *a)
         errors_text(a->call, RUN_PIDS, (long long)t->words.pids, how);
         break;
     case VERDICT_DISK:
-        words_size(r->facts.quota_exceeded ? t->files_quota_bytes : t->words.disk_bytes, much);
-        if (r->facts.quota_exceeded)
-            errors_text(a->call, RUN_QUOTA, much);
-        else
-            errors_text(a->call, RUN_DISK, much, how);
+        add_disk_verdict(a, r, how);
         break;
     case VERDICT_ERROR:
         errors_text(a->call, RUN_ERROR, how);
@@ -181,8 +191,10 @@ static void add_server_verdict(const struct answer *a)
     const struct server_result *s = &a->r->server;
     char                        how[RUN_ENDING_MAX], much[WORDS_SIZE_MAX];
 
-    if (s->died) {
-        run_ending(&s->run, how);
+    run_ending(&s->run, how);
+    if (s->died && s->run.err.kind && s->run.verdict == VERDICT_DISK) {
+        add_disk_verdict(a, &s->run, how);
+    } else if (s->died) {
         errors_text(a->call, SERVER_DIED, how, a->spec->port);
     } else if (!s->answered) {
         words_time(a->spec->answer_ms, much);

@@ -33,6 +33,7 @@ struct shares {
     const struct shares_ops *ops;
     void                    *owner;
     LIST_HEAD(row_list, row) rows;
+    struct row_list gone; /* whose directory somebody removed: runs may still look at it */
 };
 
 static void tell(void *owner)
@@ -143,6 +144,11 @@ int shares_get(struct shares *s, const char *principal, struct share *ret, struc
     if (!s->dir)
         return 0;
     r = find(s, principal);
+    if (r && !files_is_at(r->files, r->dir)) {
+        LIST_REMOVE(r, entry);
+        LIST_INSERT_HEAD(&s->gone, r, entry);
+        r = NULL;
+    }
     if (!r)
         r = row_new(s, principal, e);
     if (!r)
@@ -165,13 +171,19 @@ struct shares *shares_new(struct event_base *base, const char *dir, const struct
     return s;
 }
 
-void shares_free(struct shares *s)
+static void rows_free(struct row_list *rows)
 {
-    while (!LIST_EMPTY(&s->rows)) {
-        struct row *r = LIST_FIRST(&s->rows);
+    while (!LIST_EMPTY(rows)) {
+        struct row *r = LIST_FIRST(rows);
         LIST_REMOVE(r, entry);
         row_free(r);
     }
+}
+
+void shares_free(struct shares *s)
+{
+    rows_free(&s->rows);
+    rows_free(&s->gone);
     free(s->dir);
     free(s);
 }

@@ -26,5 +26,6 @@ struct shares *shares_new(struct event_base *base, const char *dir, const struct
                           void *owner);
 void           shares_free(struct shares *s);
 
-/* Makes the folder of a name that comes for the first time. */
+/* Makes the folder of a name that comes for the first time. A directory that was removed and made
+ * anew is another one, and followed from then on. */
 int shares_get(struct shares *s, const char *principal, struct share *ret, struct err *e);

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { tempDir } from './jerboa.mjs';
-import { connectFor, kinds, limit, printed, text, texts, variants } from './tools.mjs';
+import { connectFor, kinds, limit, printed, refused, text, texts, variants } from './tools.mjs';
 
 const names = ['a b/c d.txt', 'deep/er/ést.txt', 'line\nbreak.txt', 'semi;$(touch x)`y`\'".txt', '日本/語 %41?#.txt', '-rf', '..two', ' '];
 const write = `import fs from 'node:fs'; import path from 'node:path';
@@ -119,6 +119,21 @@ for (const isSet of [true, false])
         assert.ok(s.tools.every((tool) => !tool.outputSchema));
       });
   });
+
+test('a FILES_DIR that is removed, and made anew', limit, async (t) => {
+  const dir = path.join(tempDir(t), 'out'), code = `${write}write('x.txt', 'new')`;
+  fs.mkdirSync(dir);
+  const s = await connectFor(t, variants['stdio, modern'], ['--files-quota', '1m'], { FILES_DIR: dir });
+  printed(await s.once(code), '');
+  fs.rmSync(dir, { recursive: true });
+  refused(await s.once(code), /^The files directory cannot be used: .*No such file or directory/);
+  fs.mkdirSync(dir);
+  const r = printed(await s.once(code), '');
+  assert.deepEqual(r.structuredContent.files.map((f) => [f.path, f.change]), [['x.txt', 'created']]);
+  assert.equal((await s.read(r.structuredContent.files[0].uri)).text, 'new');
+  const full = await s.once(`${write}write('large', Buffer.alloc(8 << 20)); setInterval(() => {}, 1000)`);
+  assert.deepEqual([full.isError, full.structuredContent.verdict], [true, 'disk']); // what is new has a quota, too
+});
 
 test('without FILES_DIR files go with their sandbox', limit, async (t) => {
   const s = await connectFor(t, variants['HTTP, modern']);

@@ -52,6 +52,12 @@ describe('servers', limit, () => {
     assert.equal(await get(port), 'home');
   });
 
+  test('on a port below 1024', async () => {
+    const r = await s.run(container_id, `import net from 'node:net';
+      const server = net.createServer().listen(80, () => { console.log(server.address().port); server.close(); })`);
+    assert.equal(r.structuredContent.stdout, '80\n', JSON.stringify(r));
+  });
+
   test('several in one sandbox', async () => {
     const second = await freePort();
     const { log } = started(await s.run(container_id, answering(second, 'second'), { listenOnPort: second }), second, `output-${second}.log`);

@@ -68,6 +68,15 @@ describe('verdicts', limit, () => {
     failed(await s.once(`import fs from 'node:fs'; fs.writeFileSync('large', Buffer.alloc(64 << 20))`), 'disk', /its disk of 32 MiB is full/);
   });
 
+  test('disk: no room is left for the next run', async () => {
+    const container_id = await s.sandbox(), words = /^Error during execution: disk: it was not run, its disk of 32 MiB is full: remove what is not needed/;
+    await s.exec(container_id, 'cat /dev/zero > full; true');
+    failed(await s.run(container_id, 'console.log(1)'), 'disk', words);
+    failed(await s.run(container_id, 'console.log(1)', { listenOnPort: await freePort() }), 'disk', words);
+    await s.exec(container_id, 'rm full');
+    printed(await s.run(container_id, 'console.log(2)'), '2\n'); // the sandbox is not lost
+  });
+
   test('disk: the growth of the user\'s directory', async () => {
     const r = failed(await s.once(`import fs from 'node:fs';
       for (let i = 0; i < 4000; i++) { fs.appendFileSync('files/growing', Buffer.alloc(1 << 16)); await new Promise((resolve) => setTimeout(resolve, 2)); }`),

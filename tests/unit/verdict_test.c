@@ -46,6 +46,7 @@ static const struct {
     {{.code = 1, .forks_refused = 1}, VERDICT_PIDS, 1},
     {{.code = 1, .disk_full = true}, VERDICT_DISK, 1},
     {{.code = -1, .signal = SIGBUS, .disk_full = true}, VERDICT_DISK, 128 + SIGBUS},
+    {{.code = -1, .disk_full = true}, VERDICT_DISK, 125}, /* no room for the script itself */
     {{.code = -1, .signal = SIGKILL, .timed_out = true}, VERDICT_TIMEOUT, 124},
     {{.code = 3, .timed_out = true}, VERDICT_TIMEOUT, 124},
     {{.code = -1, .signal = SIGINT, .cancelled = true}, VERDICT_CANCELLED, 128 + SIGINT},
