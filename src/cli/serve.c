@@ -184,6 +184,7 @@ static int service_init(struct service *s, const struct options *o, struct err *
     TRY(make_layers(s, o, e));
     make_boxes(s, o);
     s->tools.outputs = outputs_new();
+    s->tools.fetches = fetches_new(s->base);
     s->tools.shares = shares_new(s->base, s->files_dir, on_file_changed, on_files_note, s);
     s->tools.files_quota_bytes = o->files_quota_bytes;
     s->tools.words = (struct words){.memory_bytes = o->sandbox.memory_bytes,
@@ -230,6 +231,7 @@ static void service_done(struct service *s)
         layers_free(s->tools.layers);
     if (s->tools.shares)
         shares_free(s->tools.shares);
+    fetches_free(s->tools.fetches);
     if (s->tools.outputs)
         outputs_free(s->tools.outputs);
     for (size_t i = 0; i < TOOLS_POLICIES; i++)

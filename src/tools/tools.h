@@ -11,6 +11,7 @@
 #include "deps/layers.h"
 #include "egress/policy.h"
 #include "mcp/server.h"
+#include "tools/fetches.h"
 #include "tools/outputs.h"
 #include "tools/shares.h"
 #include "tools/words.h"
@@ -23,6 +24,7 @@ struct tools {
     struct layers     *layers;
     struct shares     *shares;                   /* FILES_DIR, for each who has one */
     struct outputs    *outputs;                  /* of runs, whole */
+    struct fetches    *fetches;                  /* what asks the registry */
     struct policy     *policies[TOOLS_POLICIES]; /* that a sandbox may be given */
     bool               told_private;             /* that files/ goes with its sandbox: once */
     int64_t            files_quota_bytes;        /* how much a run may add; 0: no limit */
@@ -41,7 +43,9 @@ extern const struct mcp_prompt   tools_prompts[];
 extern const struct mcp_resource tools_resources[];
 void                             tools_list_resources(struct mcp_call *c);
 
-#define TOOLS(X) X(sandbox_initialize) X(sandbox_exec) X(run_js) X(sandbox_stop) X(run_js_ephemeral)
+#define TOOLS(X)                                                                                   \
+    X(sandbox_initialize)                                                                          \
+    X(sandbox_exec) X(run_js) X(sandbox_stop) X(run_js_ephemeral) X(get_dependency_types)
 
 #define TOOLS_DECLARE(name) extern const struct mcp_tool tool_##name;
 TOOLS(TOOLS_DECLARE)
