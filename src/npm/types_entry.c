@@ -7,13 +7,14 @@
 #include "base/str.h"
 #include "npm/semver.h"
 
-enum { DEPTH_MAX = 16 };
+enum { DEPTH_MAX = 16, LOOKS_MAX = 10000 }; /* conditions in conditions multiply */
 
 static const struct semver typescript = {.n = {5, 9, 0}}; /* who asks "types@RANGE" */
 
 struct lookup {
     const struct declarations *d;
     bool                       any_condition; /* else those of an import in Node */
+    int                        looks;
 };
 
 /* ---- exports ---- */
@@ -37,10 +38,9 @@ static bool is_met(const struct lookup *l, const char *condition)
     return l->any_condition;
 }
 
-static struct declaration *find_target(const struct lookup *l, const json_t *target, int depth);
+static struct declaration *find_target(struct lookup *l, const json_t *target, int depth);
 
-static struct declaration *find_condition(const struct lookup *l, const json_t *conditions,
-                                          int depth)
+static struct declaration *find_condition(struct lookup *l, const json_t *conditions, int depth)
 {
     struct declaration *found;
     const char         *name;
@@ -55,7 +55,7 @@ static struct declaration *find_condition(const struct lookup *l, const json_t *
     return NULL;
 }
 
-static struct declaration *find_first(const struct lookup *l, const json_t *targets, int depth)
+static struct declaration *find_first(struct lookup *l, const json_t *targets, int depth)
 {
     struct declaration *found = NULL;
     size_t              i;
@@ -67,9 +67,9 @@ static struct declaration *find_first(const struct lookup *l, const json_t *targ
     return NULL;
 }
 
-static struct declaration *find_target(const struct lookup *l, const json_t *target, int depth)
+static struct declaration *find_target(struct lookup *l, const json_t *target, int depth)
 {
-    if (depth >= DEPTH_MAX)
+    if (depth >= DEPTH_MAX || ++l->looks > LOOKS_MAX)
         return NULL;
     if (json_is_string(target))
         return str_starts(json_string_value(target), "./")
@@ -85,7 +85,7 @@ static bool has_paths(const json_t *exports)
     return str_starts(json_object_iter_key(json_object_iter((json_t *)exports)), ".");
 }
 
-static struct declaration *find_exported(const struct lookup *l, const json_t *exports)
+static struct declaration *find_exported(struct lookup *l, const json_t *exports)
 {
     struct declaration *found = NULL;
     const char         *path;
@@ -195,10 +195,10 @@ struct declaration *types_entry(const json_t *package, const struct declarations
 {
     static const char *const members[] = {"types", "typings", "main", NULL};
     const json_t            *exports = json_object_get(package, "exports");
-    struct declaration      *found = find_exported(&(struct lookup){d, false}, exports);
+    struct declaration      *found = find_exported(&(struct lookup){.d = d}, exports);
 
     if (!found)
-        found = find_exported(&(struct lookup){d, true}, exports);
+        found = find_exported(&(struct lookup){.d = d, .any_condition = true}, exports);
     for (size_t i = 0; !found && members[i]; i++) {
         const char *path = json_string_value(json_object_get(package, members[i]));
         if (path)
