@@ -7,6 +7,8 @@
  *   jerboa-fetch [--answer] package NAME [RANGE]   a tarball in the store
  *   jerboa-fetch config KEY                        what npm's configuration says
  *   jerboa-fetch [--answer] types MAX NAME RANGE   its types, at most so many bytes: JSON
+ *   jerboa-fetch [--answer] search QUERY SCOPE     packages that the registry finds: JSON
+ *   jerboa-fetch [--answer] readme NAME            the beginning of its README: JSON
  *
  * stdout: the path, the value, the JSON. stderr: progress, and one sentence when it fails; with
  * --answer that goes to stdout too, for a program that reads it. Ends with 0, 1 failed, 2 usage, 3
@@ -25,6 +27,7 @@
 #include "base/str.h"
 #include "fetch/assemble.h"
 #include "fetch/package.h"
+#include "fetch/search.h"
 #include "fetch/tool.h"
 #include "fetch/types.h"
 #include "store/runtime.h"
@@ -79,6 +82,16 @@ static int do_types(char **words, struct buf *ret, struct err *e)
     return types_fetch(words[1], words[2], (size_t)max_bytes, ret, e);
 }
 
+static int do_search(char **words, struct buf *ret, struct err *e)
+{
+    return search_fetch(words[0], words[1], ret, e);
+}
+
+static int do_readme(char **words, struct buf *ret, struct err *e)
+{
+    return search_readme(words[0], ret, e);
+}
+
 static const struct job {
     const char *name;
     int         words_min, words_max;
@@ -86,6 +99,7 @@ static const struct job {
 } jobs[] = {
     {"runtime", 1, 1, do_runtime}, {"verify", 1, 1, do_verify}, {"tool", 1, 1, do_tool},
     {"package", 1, 2, do_package}, {"config", 1, 1, do_config}, {"types", 3, 3, do_types},
+    {"search", 2, 2, do_search},   {"readme", 1, 1, do_readme},
 };
 
 static const struct job *find(const char *name, int words)
@@ -112,7 +126,8 @@ int main(int argc, char **argv)
     buf_init(&result, ANSWER_MAX);
     if (!job) {
         fprintf(stderr, "usage: jerboa-fetch [--answer] runtime IMAGE | verify IMAGE | "
-                        "tool NAME | package NAME [RANGE] | config KEY | types MAX NAME RANGE\n");
+                        "tool NAME | package NAME [RANGE] | config KEY | types MAX NAME RANGE | "
+                        "search QUERY SCOPE | readme NAME\n");
         return 2;
     }
     if (answer)

@@ -45,7 +45,8 @@ void                             tools_list_resources(struct mcp_call *c);
 
 #define TOOLS(X)                                                                                   \
     X(sandbox_initialize)                                                                          \
-    X(sandbox_exec) X(run_js) X(sandbox_stop) X(run_js_ephemeral) X(get_dependency_types)
+    X(sandbox_exec)                                                                                \
+    X(run_js) X(sandbox_stop) X(run_js_ephemeral) X(get_dependency_types) X(search_npm_packages)
 
 #define TOOLS_DECLARE(name) extern const struct mcp_tool tool_##name;
 TOOLS(TOOLS_DECLARE)
