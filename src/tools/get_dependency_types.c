@@ -20,8 +20,7 @@ struct arguments {
 
 static const struct field fields[] = {
     {"dependencies", FIELD_LIST, offsetof(struct arguments, dependencies), true, 1, PACKAGES_MAX,
-     "npm packages: [{\"name\":\"zod\",\"version\":\"^4\"}]. version: semver range, tag or "
-     "npm:name@range; default latest.",
+     "[{\"name\":\"zod\",\"version\":\"^4\"}]; version: range, tag or npm:name@range (latest).",
      "{\"items\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},"
      "\"version\":{\"type\":\"string\"}},\"required\":[\"name\"]}}"},
     {0},
@@ -171,13 +170,12 @@ static void call(struct mcp_call *c)
 
 const struct mcp_tool tool_get_dependency_types = {
     .name = "get_dependency_types",
-    .title = "Read types of npm packages",
+    .title = "Types of npm packages",
     .description =
-        "Read the TypeScript declarations of up to 20 npm packages, to write code against their "
-        "real API; search_npm_packages finds packages. Taken from the registry's package itself, "
-        "else from @types/…; nothing is installed or run. types: the entry file, then files it "
-        "references, to 64 KiB a package and 256 KiB in all; leftOut lists the rest. Without "
-        "types, or if a package cannot be had: hasTypes false and reason, others unharmed. "
+        "Read the TypeScript declarations of npm packages, to write code against their real API. "
+        "From the package itself, else @types/…; nothing is installed or run. types: the entry "
+        "file, then those it references, at most 64 KiB a package, 256 KiB in all; leftOut: the "
+        "rest. No types, or no such package: hasTypes false and reason; others are unharmed. "
         "Returns a JSON array.",
     .fields = fields,
     .output_schema =

@@ -26,12 +26,10 @@ struct arguments {
 #define QUALIFIER(name) "\"" name "\":{\"type\":\"string\"}"
 static const struct field fields[] = {
     {"searchTerm", FIELD_STRING, offsetof(struct arguments, term), true, 1, WORD_MAX,
-     "Words of name, description or keywords, joined by +, no spaces: \"markdown+parser\".",
-     "{\"pattern\":\"^\\\\S+$\"}"},
+     "Words joined by +, no spaces: markdown+parser."},
     {"qualifiers", FIELD_OBJECT, offsetof(struct arguments, qualifiers), false, 0, 0,
-     "Filters: author, maintainer (user names), scope (\"@vue\"), keywords (\"a,b\" either, "
-     "\"a+b\" both), not or is (\"unstable\", \"insecure\"), boostExact (\"false\": do not prefer "
-     "the exact name).",
+     "Filters: author, maintainer; scope: @vue; keywords: a,b (either), a+b (both); not, is: "
+     "unstable, insecure; boostExact: false (exact name not first).",
      "{\"properties\":{" QUALIFIER("author") "," QUALIFIER("maintainer") "," QUALIFIER(
          "scope") "," QUALIFIER("keywords") "," QUALIFIER("not") "," QUALIFIER("is") ","
                                                                                      "\"boostExact"
@@ -226,10 +224,10 @@ const struct mcp_tool tool_search_npm_packages = {
     .name = "search_npm_packages",
     .title = "Search npm packages",
     .description =
-        "Search the npm registry: the 5 most popular packages with description and the first 500 "
-        "characters of the README. For the API of one use get_dependency_types. Changes nothing; "
-        "takes up to 10 s. A registry without search is an error that says so. Returns a JSON "
-        "array, or No packages found.",
+        "Search the npm registry for packages: the 5 most popular, each with description and the "
+        "README's first 500 characters. For an API use get_dependency_types. Changes nothing, ends "
+        "within 10 s; a registry without search is an error. Returns a JSON array, or No packages "
+        "found.",
     .fields = fields,
     .output_schema =
         "{\"type\":\"object\",\"properties\":{\"packages\":{\"type\":\"array\",\"items\":{"
