@@ -52,7 +52,8 @@ static void check_output(void)
 
 static void check_connection(const struct connection *c)
 {
-    assert(c->fd >= 0 && c->in.size + c->owed <= WINDOW_CONNECTION && c->owed < CREDIT_STEP);
+    assert(c->fd >= 0 && c->in.size + c->owed <= WINDOW_CONNECTION &&
+           c->owed < CONNECTION_CREDIT_STEP);
     assert(c->credit <= WINDOW_CONNECTION && !(c->in_shut && c->out_ended));
     assert(!c->in_shut || (c->in_ended && c->in.size == 0));
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 void fd_close(int *fd)
@@ -13,6 +14,15 @@ void fd_close(int *fd)
         close(*fd);
     *fd = -1;
     errno = saved;
+}
+
+void fd_reset(int *fd)
+{
+    static const struct linger at_once = {.l_onoff = 1};
+
+    if (*fd >= 0)
+        setsockopt(*fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    fd_close(fd);
 }
 
 int take_fd(int *fd)

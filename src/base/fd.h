@@ -10,7 +10,8 @@
 
 /* Closes and forgets; keeps errno. */
 void fd_close(int *fd);
-int  take_fd(int *fd); /* hands the descriptor over: *fd is -1 afterwards */
+void fd_reset(int *fd); /* the same for a TCP connection, whose peer sees a reset */
+int  take_fd(int *fd);  /* hands the descriptor over: *fd is -1 afterwards */
 
 static inline void autofree_done(void *p)
 {

@@ -40,7 +40,7 @@ json_t *json_parse_told(const char *text, size_t size, bool *ret_is_json, struct
 
 json_t *json_text(const char *text, size_t size)
 {
-    json_t            *j = json_stringn(text, size);
+    json_t            *j = json_stringn(size ? text : "", size); /* an empty buffer has no bytes */
     autobuf struct buf mended = {0};
 
     if (j)

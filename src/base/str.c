@@ -12,6 +12,13 @@ bool str_starts(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+bool str_ends(const char *s, const char *suffix)
+{
+    size_t n = strlen(s), tail = strlen(suffix);
+
+    return n >= tail && strcmp(s + n - tail, suffix) == 0;
+}
+
 int str_copy(char *ret, size_t size, const char *text)
 {
     size_t n = strlen(text);

@@ -9,6 +9,7 @@
 #include "base/err.h"
 
 bool  str_starts(const char *s, const char *prefix);
+bool  str_ends(const char *s, const char *suffix);
 int   str_copy(char *ret, size_t size, const char *text); /* -1: too long, and *ret is "" */
 char *str_format(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* caller frees */
 char *str_dup(const char *text);                                              /* the same */

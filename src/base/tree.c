@@ -14,9 +14,14 @@
 
 #include "base/fd.h"
 
-static DIR *list_dir(int dir_fd)
+int tree_open_dir(int parent_fd, const char *name)
 {
-    autofd int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* its own position */
+    return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+DIR *tree_list(int dir_fd)
+{
+    autofd int fd = tree_open_dir(dir_fd, "."); /* with a position of its own */
     DIR       *dir = fd < 0 ? NULL : fdopendir(fd);
 
     if (dir)
@@ -24,7 +29,7 @@ static DIR *list_dir(int dir_fd)
     return dir;
 }
 
-static struct dirent *next(DIR *dir)
+struct dirent *tree_next(DIR *dir)
 {
     struct dirent *d;
 
@@ -32,11 +37,6 @@ static struct dirent *next(DIR *dir)
         d = readdir(dir);
     while (d && (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0));
     return d;
-}
-
-static int open_dir(int parent_fd, const char *name)
-{
-    return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 static int add_size(int dir_fd, int depth, int64_t *bytes, struct err *e);
@@ -53,7 +53,7 @@ static int add_one(int dir_fd, const char *name, int depth, int64_t *bytes, stru
         return 0;
     if (depth == TREE_DEPTH_MAX)
         return err_set(e, ERR_LIMIT, "directories are nested more than %d deep", TREE_DEPTH_MAX);
-    below = open_dir(dir_fd, name);
+    below = tree_open_dir(dir_fd, name);
     if (below < 0)
         return errno == ENOENT ? 0 : err_sys(e, "%.80s", name);
     return add_size(below, depth + 1, bytes, e);
@@ -61,13 +61,13 @@ static int add_one(int dir_fd, const char *name, int depth, int64_t *bytes, stru
 
 static int add_size(int dir_fd, int depth, int64_t *bytes, struct err *e)
 {
-    DIR           *dir = list_dir(dir_fd);
+    DIR           *dir = tree_list(dir_fd);
     struct dirent *d;
     int            done = 0;
 
     if (!dir)
         return err_sys(e, "list a directory");
-    while ((d = next(dir)))
+    while ((d = tree_next(dir)))
         done |= add_one(dir_fd, d->d_name, depth, bytes, done ? NULL : e); /* the first tells */
     closedir(dir);
     return done;
@@ -88,10 +88,10 @@ static void remove_below(struct removal *r, int dir_fd, int depth);
 
 static int open_anyway(int parent_fd, const char *name)
 {
-    int fd = open_dir(parent_fd, name);
+    int fd = tree_open_dir(parent_fd, name);
 
     if (fd < 0 && errno == EACCES && fchmodat(parent_fd, name, 0700, AT_SYMLINK_NOFOLLOW) == 0)
-        fd = open_dir(parent_fd, name);
+        fd = tree_open_dir(parent_fd, name);
     return fd;
 }
 
@@ -131,8 +131,8 @@ static void remove_below(struct removal *r, int dir_fd, int depth)
 
     if (depth > 0) /* the top one stays as its owner made it */
         fchmod(dir_fd, 0700);
-    dir = list_dir(dir_fd);
-    while (dir && (d = next(dir)))
+    dir = tree_list(dir_fd);
+    while (dir && (d = tree_next(dir)))
         remove_one(r, dir_fd, d->d_name, depth);
     if (dir)
         closedir(dir);

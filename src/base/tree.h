@@ -2,11 +2,19 @@
  * deep, unreadable, full of links. Nothing is followed. */
 #pragma once
 
+#include <dirent.h>
 #include <stdint.h>
 
 #include "base/err.h"
 
 enum { TREE_DEPTH_MAX = 128 }; /* one descriptor a level */
+
+int tree_open_dir(int parent_fd, const char *name); /* -1, with errno: also when it is a link */
+
+/* What lies in a directory, from the first one on, whatever else reads dir_fd; NULL: errno says
+ * why. tree_next leaves "." and ".." out; NULL: that was the last one. */
+DIR           *tree_list(int dir_fd);
+struct dirent *tree_next(DIR *dir);
 
 /* What it takes on the disk. On error, too, what could be counted: ERR_LIMIT when it is deeper than
  * TREE_DEPTH_MAX. */

@@ -2,6 +2,11 @@
 
 #include <stdlib.h>
 
+static bool continues(uint8_t byte)
+{
+    return (byte & 0xc0) == 0x80;
+}
+
 size_t utf8_size(const uint8_t *p, size_t size)
 {
     size_t n;
@@ -12,7 +17,7 @@ size_t utf8_size(const uint8_t *p, size_t size)
     if (n == 0 || n > size || p[0] > 0xf4)
         return 0;
     for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80)
+        if (!continues(p[i]))
             return 0;
     if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) || /* overlong, surrogate */
         (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))   /* overlong, too large */
@@ -28,11 +33,6 @@ bool utf8_is_valid(const uint8_t *p, size_t size)
             return false;
     }
     return true;
-}
-
-static bool continues(uint8_t byte)
-{
-    return (byte & 0xc0) == 0x80;
 }
 
 size_t utf8_cut_end(const uint8_t *p, size_t size)

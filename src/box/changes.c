@@ -125,7 +125,8 @@ static void take_content(struct changes *c, struct change *row, const uint8_t *b
     row->content = malloc(size + 1);
     if (!row->content)
         abort();
-    memcpy(row->content, bytes, size);
+    if (size > 0) /* of an empty file there may be no bytes at all */
+        memcpy(row->content, bytes, size);
     row->content_size = size;
     c->shown++;
     c->bytes += size;

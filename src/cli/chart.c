@@ -83,7 +83,6 @@ static const char *take_command(struct chart_row *row, const char *sentence)
     return NULL;
 }
 
-/* Why, and what to do: advice that is no command goes with the reason. */
 void chart_set_off_with(struct chart_row *row, const char *why, const char *fix)
 {
     row->state = CHART_OFF;
@@ -93,7 +92,6 @@ void chart_set_off_with(struct chart_row *row, const char *why, const char *fix)
         chart_put(&row->why, "%s; %s", why, fix);
 }
 
-/* Both in one sentence, as errors have it. */
 void chart_set_off(struct chart_row *row, const char *sentence)
 {
     const char *command = take_command(row, sentence);

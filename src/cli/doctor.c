@@ -78,9 +78,25 @@ static bool is_others(const char *path)
     return stat(path, &st) == 0 && st.st_uid != getuid();
 }
 
+static bool is_in_home(const char *path)
+{
+    const char *home = getenv("HOME");
+    size_t      length = home ? strlen(home) : 0;
+
+    return length > 1 && strncmp(path, home, length) == 0 &&
+           (path[length] == '\0' || path[length] == '/');
+}
+
+/* Nobody else's: a name that can be foretold could be taken. */
+static void set_elsewhere_fix(struct chart_row *row)
+{
+    chart_put(&row->fix, "export JERBOA_HOME=\"$(mktemp -d /var/tmp/jerboa-XXXXXX)\"");
+}
+
 /* Who may not write the store: what is his own he opens again, the rest root makes over to him.
  * `path` is its part that was wanted; the whole store is meant, or where none is yet, the nearest
- * directory above that there is. */
+ * directory above that there is. Above his home (a service's is often missing) that would be /home
+ * or /var/lib, which nobody is to make over: then the store goes elsewhere. */
 static void set_access_fix(struct chart_row *row, char *path)
 {
     bool        others = is_others(path);
@@ -93,7 +109,9 @@ static void set_access_fix(struct chart_row *row, char *path)
         deep = "";
     }
     autofree char *quoted = str_quote(path);
-    if (others || is_others(path))
+    if (access(path, F_OK) < 0 || (!*deep && is_others(path) && !is_in_home(path)))
+        set_elsewhere_fix(row);
+    else if (others || is_others(path))
         chart_put(&row->fix, "%schown%s %u %s", chart_sudo(), deep, (unsigned)getuid(), quoted);
     else
         chart_put(&row->fix, "chmod%s u+rwX %s", deep, quoted);
@@ -116,8 +134,8 @@ static void look_at_store(struct examination *r)
     chart_set_off(row, e.msg);
     if (e.sys == EACCES || e.sys == EPERM)
         set_access_fix(row, path);
-    else /* nobody else's: a name that can be foretold could be taken */
-        chart_put(&row->fix, "export JERBOA_HOME=\"$(mktemp -d /var/tmp/jerboa-XXXXXX)\"");
+    else
+        set_elsewhere_fix(row);
 }
 
 static void look_for_bundle(struct examination *r)
@@ -218,8 +236,8 @@ static void try_overlay(struct examination *r)
     struct native_spec spec = default_spec(r);
     struct err         e = {0};
     struct chart_row  *runtime = chart_find(&r->chart, "runtime");
-    struct chart_row  *row = chart_add(&r->chart, "need", "overlay",
-                                       "npm packages can be shown to a sandbox that runs");
+    struct chart_row  *row =
+        chart_add(&r->chart, "need", "overlay", "npm packages can be shown to a sandbox that runs");
 
     if (!runtime || runtime->state != CHART_ON)
         return;

@@ -17,6 +17,12 @@ static const struct option options[] = {
     {0},
 };
 
+static const char details[] =
+    "Runtimes, layers of dependencies, tools and the installers' cache go in the order of their\n"
+    "last use. What a running Jerboa uses stays, and so does the runtime that is taken when none\n"
+    "is named. What broken-off downloads and killed processes left goes, too. All of it comes\n"
+    "back when it is needed.\n";
+
 static void on_removed(void *owner, const char *path, int64_t bytes)
 {
     (void)owner;
@@ -65,11 +71,6 @@ const struct verb verb_gc = {
     .summary = "Removes from the store what was not used for 30 days",
     .usage = "gc [--max-size SIZE]",
     .options = options,
-    .details =
-        "Runtimes, layers of dependencies, tools and the installers' cache go in the order of "
-        "their "
-        "last use. What a running Jerboa uses stays, and so does the runtime that is taken when "
-        "none is named. What broken-off downloads and killed processes left goes, too. All of it "
-        "comes back when it is needed.\n",
+    .details = details,
     .main = gc_main,
 };

@@ -5,12 +5,19 @@
 #include "base/json.h"
 #include "npm/npm_config.h"
 
-enum { REGISTRIES_MAX = 64 }; /* as many as a policy may have */
+static struct policy *make_policy(const struct npm_config *config, const char *name,
+                                  const char *const *rules, struct err *e)
+{
+    const char *registries[POLICY_REGISTRIES_MAX + 1] = {0};
+
+    npm_config_registries(config, registries, POLICY_REGISTRIES_MAX);
+    return policy_new(name, rules, registries, e);
+}
 
 int network_init(struct network *n, const char *name, const struct option_list *rules,
                  struct err *e)
 {
-    const char        *list[OPTION_LIST_MAX + 1] = {0}, *registries[REGISTRIES_MAX + 1] = {0};
+    const char        *list[OPTION_LIST_MAX + 1] = {0};
     struct npm_config *config = npm_config_load(NPM_CONFIG_USER, e);
     int                r = -1;
 
@@ -20,8 +27,7 @@ int network_init(struct network *n, const char *name, const struct option_list *
         name = rules->n > 0 ? "allow" : "internet";
     for (size_t i = 0; i < rules->n; i++)
         list[i] = rules->items[i];
-    npm_config_registries(config, registries, REGISTRIES_MAX);
-    n->policy = policy_new(name, list, registries, e);
+    n->policy = make_policy(config, name, list, e);
     if (n->policy) {
         n->is_host = policy_kind(n->policy) == POLICY_HOST;
         r = npm_inside_init(&n->npm, config, n->policy, e);
@@ -32,14 +38,13 @@ int network_init(struct network *n, const char *name, const struct option_list *
 
 struct policy *network_policy(const char *name, struct err *e)
 {
-    const char        *none[] = {NULL}, *registries[REGISTRIES_MAX + 1] = {0};
+    const char        *none[] = {NULL};
     struct npm_config *config = npm_config_load(NPM_CONFIG_USER, e);
     struct policy     *policy;
 
     if (!config)
         return NULL;
-    npm_config_registries(config, registries, REGISTRIES_MAX);
-    policy = policy_new(name, none, registries, e);
+    policy = make_policy(config, name, none, e);
     npm_config_free(config);
     return policy;
 }

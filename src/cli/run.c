@@ -50,7 +50,8 @@ static const struct option options[] = {
 static const char details[] =
     "FILE is an ES module (or .cjs, .ts); '-' reads it from stdin. ARGS go to the script. Only\n"
     "FILE goes in, as /workspace/FILE. Options stand before FILE; each is also read from the\n"
-    "environment (--memory: JERBOA_MEMORY). Sizes: 64k, 512m, 1g. Times: 250ms, 30s, 5m, 1h.\n\n"
+    "environment (--memory: JERBOA_MEMORY; what may be repeated: one a line).\n"
+    "Sizes: 64k, 512m, 1g. Times: 250ms, 30s, 5m, 1h.\n\n"
     "npm inside is told your registries, without tokens. Certificates of SSL_CERT_FILE,\n"
     "NODE_EXTRA_CA_CERTS and npm's cafile and ca are trusted inside, too.\n\n"
     "SIGINT, SIGTERM and SIGHUP go to the script; a second one ends it.\n\n"

@@ -13,7 +13,7 @@
 #include "config.h"
 #include "store/image.h"
 #include "store/store.h"
-#include "tools/file_uri.h"
+#include "tools/following.h"
 #include "tools/tools.h"
 #include "transport/serve.h"
 
@@ -89,24 +89,29 @@ static void on_note(void *owner, const char *sentence)
 
 static const struct boxes_ops boxes_ops = {on_boxes_changed, on_walls, on_note};
 
-static void on_file_changed(void *owner, const char *principal, const char *dir, const char *path,
-                            enum files_change how)
+static void on_file_updated(void *owner, const char *principal, const char *uri)
 {
     struct service *s = owner;
-    autofree char  *uri = file_uri_on_host(dir, path);
 
-    if (!s->tools.mcp)
-        return; /* nobody listens any more */
-    if (how == FILES_UPDATED)
+    if (s->tools.mcp) /* else nobody listens any more */
         mcp_server_resource_updated(s->tools.mcp, principal, uri);
-    else
+}
+
+static void on_files_listed(void *owner, const char *principal)
+{
+    struct service *s = owner;
+
+    if (s->tools.mcp)
         mcp_server_resources_changed(s->tools.mcp, principal);
 }
 
-static void on_files_note(const char *sentence)
+static void on_files_note(void *owner, const char *sentence)
 {
+    (void)owner;
     log_line(LOG_WARN, "files", "%s", sentence);
 }
+
+static const struct shares_ops shares_ops = {on_file_updated, on_files_listed, on_files_note};
 
 static void on_layers_note(const char *sentence)
 {
@@ -118,6 +123,14 @@ static void on_session_end(void *context, const char *owner)
     struct tools *t = context;
 
     boxes_stop_owner(t->boxes, owner);
+    outputs_drop_owner(t->outputs, owner);
+}
+
+static void on_subscribe(void *context)
+{
+    struct tools *t = context;
+
+    following_look(t->following);
 }
 
 static void compose_env(struct service *s, const struct native_spec *spec)
@@ -185,7 +198,7 @@ static int service_init(struct service *s, const struct options *o, struct err *
     make_boxes(s, o);
     s->tools.outputs = outputs_new();
     s->tools.fetches = fetches_new(s->base);
-    s->tools.shares = shares_new(s->base, s->files_dir, on_file_changed, on_files_note, s);
+    s->tools.shares = shares_new(s->base, s->files_dir, &shares_ops, s);
     s->tools.files_quota_bytes = o->files_quota_bytes;
     s->tools.words = (struct words){.memory_bytes = o->sandbox.memory_bytes,
                                     .disk_bytes = o->sandbox.disk_bytes,
@@ -250,7 +263,7 @@ static const struct mcp_about about = {
     .title = "Jerboa: JavaScript in sandboxes",
     .version = JERBOA_VERSION,
     .instructions = tools_instructions,
-    .list_ttl_ms = 3600 * 1000,
+    .list_ttl_ms = 3600LL * 1000,
 };
 
 static int serve(struct service *s, const struct options *o, struct err *e)
@@ -260,9 +273,12 @@ static int serve(struct service *s, const struct options *o, struct err *e)
     s->tools.mcp = mcp_server_new(s->base, &about, &s->tools);
     tools_register(&s->tools);
     mcp_server_on_session_end(s->tools.mcp, on_session_end);
+    s->tools.following = following_new(&s->tools, s->base);
+    mcp_server_on_subscribe(s->tools.mcp, on_subscribe);
     if (!s->files_dir)
         log_line(LOG_INFO, "files", "FILES_DIR is not set: /workspace/files goes with its sandbox");
     r = serve_run(s->tools.mcp, s->base, &o->serve, e);
+    following_free(s->tools.following);
     mcp_server_free(s->tools.mcp);
     s->tools.mcp = NULL;
     stop_boxes(s);
@@ -289,7 +305,7 @@ static int serve_main(int argc, char **argv)
 {
     struct options o = {.sandbox = sandbox_options_defaults(),
                         .sandboxes = 64,
-                        .age_ms = 3600 * 1000,
+                        .age_ms = 3600LL * 1000,
                         .files_quota_bytes = 1 << 30};
     struct service s = {0};
     struct err     e = {0};
@@ -317,7 +333,8 @@ const struct verb verb_serve = {
     .usage = "serve [OPTION…]",
     .options = options,
     .details = "Without --http it serves the client that started it, on standard input and "
-               "output. Each option is also read from the environment (--memory: JERBOA_MEMORY). "
+               "output. Each option is also read from the environment (--memory: JERBOA_MEMORY; "
+               "what may be repeated: one a line). "
                "It stops on SIGINT, SIGTERM, SIGUSR2 or when its input ends; all sandboxes end "
                "with it.\n",
     .main = serve_main,

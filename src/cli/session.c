@@ -38,7 +38,7 @@ struct session {
     struct event          *signals[SIGNALS];
     bool                   run_done, sandbox_done;
     int                    std_flags[3]; /* of our standard descriptors, as they came */
-    int                    stdout_sys; /* why nobody takes its output, or 0 */
+    int                    stdout_sys;   /* why nobody takes its output, or 0 */
     int                    signal_seen;
 };
 

@@ -37,13 +37,21 @@ static bool is_name(const char *name, size_t size)
     return is_part(name, size) && !(size == 12 && memcmp(name, "node_modules", 12) == 0);
 }
 
-/* A range of semver, or a tag. */
+static bool is_one_line(const char *text)
+{
+    for (; *text; text++)
+        if (iscntrl((unsigned char)*text))
+            return false;
+    return true;
+}
+
+/* A range of semver, or a tag. To semver a newline is a space; not every installer thinks so. */
 static bool is_range(const char *text)
 {
     const struct semver any = {0};
     size_t              size = strlen(text);
 
-    if (size > SEMVER_MAX)
+    if (size > SEMVER_MAX || !is_one_line(text))
         return false;
     return semver_range_test(text, &any) >= 0 || is_part(text, size);
 }

@@ -51,7 +51,7 @@ static void fail(struct carry *c, int sys, enum err_kind kind, const char *what)
     later_ask(&c->step);
 }
 
-static void close_socket(struct carry *c)
+static void stop_watching(struct carry *c)
 {
     if (c->readable)
         event_free(c->readable);
@@ -59,7 +59,6 @@ static void close_socket(struct carry *c)
         event_free(c->writable);
     c->readable = c->writable = NULL;
     c->reading = false;
-    fd_close(&c->fd);
 }
 
 /* ---- bytes ---- */
@@ -203,7 +202,8 @@ static void try_next(struct carry *c)
     int sys = errno;
 
     while (c->at < c->n) {
-        close_socket(c);
+        stop_watching(c);
+        fd_close(&c->fd);
         if (begin(c, &c->addresses[c->at++]) == 0)
             return;
         sys = errno;
@@ -292,13 +292,12 @@ struct carry *carry_new(struct event_base *base, const struct carry_spec *spec,
 
 void carry_free(struct carry *c)
 {
-    static const struct linger at_once = {.l_onoff = 1};
-
     if (!c)
         return;
-    if (c->connected && !(c->out_shut && c->in_ended)) /* the outside sees a reset too */
-        setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    close_socket(c);
+    stop_watching(c);
+    if (c->connected && !(c->out_shut && c->in_ended))
+        fd_reset(&c->fd); /* the outside sees it too */
+    fd_close(&c->fd);
     deadline_done(&c->deadline);
     later_done(&c->step);
     buf_done(&c->out);

@@ -220,9 +220,8 @@ static void go_to(struct connection *c, struct dns_addresses *to)
         reset(c);
     } else {
         refuse(c, "unreachable",
-               to->code == DNS_SERVER_FAILED
-                   ? "nothing to allow: the name servers of this machine failed"
-                   : "nothing to allow: the name has no address");
+               to->code == DNS_SERVER_FAILED ? refused_servers_failed
+                                             : "nothing to allow: the name has no address");
     }
 }
 
@@ -250,7 +249,7 @@ static void object(struct connection *c, const struct policy *by)
     if (what)
         refused_note_special(&e->refused, c->host, c->port, &c->address, what);
     else
-        refused_note_policy(&e->refused, by, c->host, c->port);
+        refused_note_policy(&e->refused, &e->gates, by, c->host, c->port);
     reset(c);
 }
 
@@ -301,8 +300,9 @@ static void pass_gates(struct connection *c)
     } else if (c->port == DNS_PORT) {
         start_dns(c);
     } else if (known < 0) {
-        refused_note_special(&e->refused, c->host, c->port, &c->address, "made-up");
-        reset(c);
+        refuse(c, "made-up address", "nothing to allow: it stands for no name of this sandbox");
+    } else if (c->port == 0) {
+        refuse(c, "port 0", "nothing to allow: nobody listens there");
     } else if ((objects = objector(c))) {
         object(c, objects);
     } else if (c->by_name && strcmp(c->host, localhost) == 0) {

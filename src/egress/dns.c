@@ -207,6 +207,11 @@ enum dns_code dns_code(const uint8_t *answer)
     return (enum dns_code)(answer[3] & 0x0f);
 }
 
+bool dns_is_settled(enum dns_code code)
+{
+    return code == DNS_OK || code == DNS_NO_SUCH_NAME;
+}
+
 bool dns_is_truncated(const uint8_t *answer)
 {
     return answer[2] & TRUNCATED;

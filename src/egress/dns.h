@@ -20,7 +20,8 @@ enum {
     DNS_ADDRESSES_MAX = 16,
 };
 
-enum dns_type { DNS_A = 1, DNS_AAAA = 28, DNS_OPT = 41, DNS_ANY = 255 };
+/* From DNS_META to DNS_ANY: no records, but questions about many, as zone transfers are. */
+enum dns_type { DNS_A = 1, DNS_AAAA = 28, DNS_OPT = 41, DNS_META = 128, DNS_ANY = 255 };
 enum dns_code { DNS_OK = 0, DNS_SERVER_FAILED = 2, DNS_NO_SUCH_NAME = 3, DNS_REFUSED = 5 };
 
 struct dns_query {
@@ -54,7 +55,9 @@ size_t dns_drop_additional(uint8_t *answer, size_t size);
 
 /* Of a whole header. */
 enum dns_code dns_code(const uint8_t *answer);
-bool          dns_is_truncated(const uint8_t *answer);
+/* A server has spoken: that there is no such name is an answer, that it cannot tell is none. */
+bool dns_is_settled(enum dns_code code);
+bool dns_is_truncated(const uint8_t *answer);
 
 /* A query of our own; its size. The name is one that dns_parse_query could have given. */
 size_t dns_ask(uint16_t id, const char *name, enum dns_type type, uint8_t ret[DNS_MESSAGE_MAX]);

@@ -9,8 +9,6 @@
 
 enum { LOOKUPS_MAX = 128 };
 
-static const char servers_failed[] = "nothing to allow: the name servers of this machine failed";
-
 struct lookup {
     LIST_ENTRY(lookup) entry;
     struct egress         *e;
@@ -58,7 +56,7 @@ static void answer(struct lookup *l, enum dns_code code, const struct ip *addres
 
 static void fail(struct lookup *l)
 {
-    refused_note(&l->e->refused, l->query.name, 0, "not resolved", servers_failed);
+    refused_note(&l->e->refused, l->query.name, 0, "not resolved", refused_servers_failed);
     answer(l, DNS_SERVER_FAILED, NULL);
 }
 
@@ -97,7 +95,7 @@ static void on_forwarded(void *owner, uint8_t *bytes, size_t size)
     l->forwarded = NULL;
     if (bytes)
         size = dns_drop_additional(bytes, size);
-    if (!bytes || size == 0 || (dns_code(bytes) != DNS_OK && dns_code(bytes) != DNS_NO_SUCH_NAME)) {
+    if (!bytes || size == 0 || !dns_is_settled(dns_code(bytes))) {
         fail(l);
         return;
     }
@@ -115,8 +113,7 @@ static bool is_local_name(const char *name)
 
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         size_t n = strlen(ends[i]);
-        if (length >= n && strcmp(name + length - n, ends[i]) == 0 &&
-            (length == n || name[length - n - 1] == '.'))
+        if (str_ends(name, ends[i]) && (length == n || name[length - n - 1] == '.'))
             return true;
     }
     return false;
@@ -143,12 +140,12 @@ static void decide(struct lookup *l)
     } else if (is_local_name(l->query.name)) {
         answer(l, DNS_NO_SUCH_NAME, NULL);
     } else if (objects) {
-        refused_note_policy(&e->refused, objects, l->query.name, 0);
+        refused_note_policy(&e->refused, &e->gates, objects, l->query.name, 0);
         answer(l, DNS_NO_SUCH_NAME, NULL);
     } else if (l->query.type == DNS_A || l->query.type == DNS_AAAA) {
         l->resolving = resolver_find(e->resolver, l->query.name, on_found, l);
-    } else if (l->query.type == DNS_ANY) {
-        answer(l, DNS_REFUSED, NULL); /* it would tell addresses, private ones too */
+    } else if (l->query.type >= DNS_META && l->query.type <= DNS_ANY) {
+        answer(l, DNS_REFUSED, NULL); /* ANY, AXFR … would tell addresses, private ones too */
     } else {
         l->forwarded = upstream_ask(resolver_upstream(e->resolver), l->message,
                                     l->query.question_end, on_forwarded, l);

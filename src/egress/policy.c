@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "base/url.h"
 
-enum { RULES_MAX = 1024, REGISTRIES_MAX = 64 };
+enum { RULES_MAX = 1024 };
 
 static const char *const names[] = {[POLICY_NONE] = "none",
                                     [POLICY_NPM] = "npm",
@@ -173,8 +173,8 @@ struct policy *policy_new(const char *kind, const char *const *rules, const char
         abort();
     if (parse_kind(kind, &p->kind, e) == 0 &&
         parse_list(rules, RULES_MAX, parse_rule, &p->rules, &p->n_rules, e) == 0 &&
-        parse_list(registries, REGISTRIES_MAX, parse_registry, &p->registries, &p->n_registries,
-                   e) == 0) {
+        parse_list(registries, POLICY_REGISTRIES_MAX, parse_registry, &p->registries,
+                   &p->n_registries, e) == 0) {
         if (p->kind == POLICY_NONE && p->n_rules > 0)
             p->kind = POLICY_ALLOW;
         if (p->kind < POLICY_INTERNET || p->n_rules == 0)

@@ -20,7 +20,7 @@
 
 enum policy_kind { POLICY_NONE, POLICY_NPM, POLICY_ALLOW, POLICY_INTERNET, POLICY_HOST };
 
-enum { POLICY_NAME_MAX = 253 };
+enum { POLICY_NAME_MAX = 253, POLICY_REGISTRIES_MAX = 64 };
 
 struct policy;
 

@@ -8,6 +8,8 @@
 
 enum { ROWS_MAX = 100 };
 
+const char refused_servers_failed[] = "nothing to allow: the name servers of this machine failed";
+
 void refused_init(struct refused *r)
 {
     *r = (struct refused){.list = json_array()};
@@ -48,15 +50,17 @@ void refused_note(struct refused *r, const char *host, uint16_t port, const char
         r->more++;
 }
 
-void refused_note_policy(struct refused *r, const struct policy *by, const char *host,
-                         uint16_t port)
+void refused_note_policy(struct refused *r, const struct gates *g, const struct policy *by,
+                         const char *host, uint16_t port)
 {
     autofree char *rule = str_format("network policy '%s'", policy_name(by));
     autofree char *at =
         port ? str_format(strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port) : str_dup(host);
     autofree char *allow = str_format("--allow %s, or --network internet", at);
 
-    refused_note(r, host, port, rule, allow);
+    /* The operator's is asked first: where the sandbox's own objects, no option would help. */
+    refused_note(r, host, port, rule,
+                 by == g->operator_policy ? allow : "a sandbox without this policy of its own");
 }
 
 void refused_note_special(struct refused *r, const char *host, uint16_t port,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "egress/gates.h"
 #include "egress/ip.h"
 #include "egress/policy.h"
 
@@ -19,8 +20,11 @@ void refused_done(struct refused *r);
 /* `port` 0: none is known. */
 void refused_note(struct refused *r, const char *host, uint16_t port, const char *rule,
                   const char *allow);
-void refused_note_policy(struct refused *r, const struct policy *by, const char *host,
-                         uint16_t port);
+/* `by`: the one of the gates that objected. */
+void refused_note_policy(struct refused *r, const struct gates *g, const struct policy *by,
+                         const char *host, uint16_t port);
+/* What allows it where no name server answers. */
+extern const char refused_servers_failed[];
 /* An address that no rule would let in; `what` it is, as ip_special says. */
 void refused_note_special(struct refused *r, const char *host, uint16_t port,
                           const struct ip *address, const char *what);

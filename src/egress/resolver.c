@@ -198,7 +198,7 @@ static void take_answer(struct asking *a, int which, const uint8_t *answer, size
     a->asks[which] = NULL;
     if (answer && dns_read_addresses(answer, size, which ? DNS_AAAA : DNS_A, &got) < 0)
         got = (struct dns_addresses){.code = DNS_SERVER_FAILED};
-    if (got.code != DNS_OK && got.code != DNS_NO_SUCH_NAME)
+    if (!dns_is_settled(got.code))
         got.code = DNS_SERVER_FAILED; /* in whatever words */
     add(which ? &a->six : &a->found, &got);
     a->found.code = graver(a->found.code, got.code);

@@ -149,12 +149,6 @@ static void keep_spare(struct upstream_query *q, const uint8_t *answer, size_t s
     buf_add(&q->spare, answer, size);
 }
 
-/* Whether a server has spoken: that there is no such name is an answer, that it cannot is none. */
-static bool is_answer(const uint8_t *answer)
-{
-    return dns_code(answer) == DNS_OK || dns_code(answer) == DNS_NO_SUCH_NAME;
-}
-
 static void listen_for(struct upstream_query *q, short what, event_callback_fn callback)
 {
     if (q->event)
@@ -203,7 +197,8 @@ static void on_stream_readable(evutil_socket_t fd, short what, void *arg)
     size = q->in.size < 2 ? SIZE_MAX : 2 + ((size_t)q->in.data[0] << 8 | q->in.data[1]);
     if (q->in.size < size)
         return;
-    if (!dns_fits(q->query, q->size, q->in.data + 2, size - 2) || !is_answer(q->in.data + 2))
+    if (!dns_fits(q->query, q->size, q->in.data + 2, size - 2) ||
+        !dns_is_settled(dns_code(q->in.data + 2)))
         go_on(q);
     else
         finish(q, q->in.data + 2, size - 2);
@@ -248,12 +243,12 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     }
     if (!dns_fits(q->query, q->size, answer, (size_t)n))
         return;
-    if (is_answer(answer) && !dns_is_truncated(answer)) {
+    if (dns_is_settled(dns_code(answer)) && !dns_is_truncated(answer)) {
         finish(q, answer, (size_t)n);
         return;
     }
     keep_spare(q, answer, (size_t)n);
-    if (is_answer(answer))
+    if (dns_is_settled(dns_code(answer)))
         ask_by_stream(q);
     else
         go_on(q);

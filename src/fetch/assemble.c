@@ -41,12 +41,7 @@ struct assembly {
     int              n; /* of tarballs that are ours to drop or leave */
 };
 
-static int is_sealed(int dir_fd, const void *arg, struct err *e)
-{
-    (void)arg;
-    return seal_check(dir_fd, e);
-}
-
+/* An entry_check. */
 static int is_verified(int dir_fd, const void *arg, struct err *e)
 {
     (void)arg;
@@ -181,7 +176,7 @@ int assemble_runtime(const char *image, char ret_dir[PATH_MAX], struct err *e)
     struct image wanted;
 
     TRY(image_parse(image, &wanted, e));
-    return assemble_range(wanted.range, is_sealed, ret_dir, e);
+    return assemble_range(wanted.range, seal_check_entry, ret_dir, e);
 }
 
 int assemble_verified(const char *image, char ret_dir[PATH_MAX], struct err *e)

@@ -2,7 +2,6 @@
  * the first line that differs names what has happened. */
 #include "fetch/manifest.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <stdbool.h>
@@ -14,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/tree.h"
 #include "store/seal.h"
 
 enum { MANIFEST_MAX = 64 << 20, DIGEST = 32 };
@@ -40,18 +40,14 @@ static void free_names(char **names, size_t n)
 /* The names in a directory, sorted by their bytes; the caller frees them. */
 static int list_names(int dir_fd, char ***ret, size_t *ret_n, struct err *e)
 {
-    autofd int     fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR           *dir = fd < 0 ? NULL : fdopendir(fd);
+    DIR           *dir = tree_list(dir_fd);
     char         **names = NULL;
     size_t         n = 0;
     struct dirent *d;
 
     if (!dir)
         return err_sys(e, "list a directory of the store");
-    take_fd(&fd);
-    while ((d = readdir(dir))) {
-        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
-            continue;
+    while ((d = tree_next(dir))) {
         char **longer = reallocarray(names, n + 1, sizeof *names);
         if (!longer || !(longer[n++] = strdup(d->d_name)))
             abort();
@@ -127,7 +123,7 @@ static int describe(struct walk *w, int dir_fd, const char *name, struct err *e)
         return 0;
     }
     add_line(w, 'd', st.st_mode, NULL);
-    below = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    below = tree_open_dir(dir_fd, name);
     return below < 0 ? err_sys(e, "%.80s", w->path) : describe_dir(w, below, e);
 }
 

@@ -8,6 +8,8 @@
 #include "fetch/manifest.h"
 #include "npm/registry.h"
 #include "npm/unpack.h"
+#include "store/entry.h"
+#include "store/seal.h"
 #include "store/store.h"
 #include "store/tool.h"
 
@@ -50,7 +52,7 @@ static int ensure(struct registry *r, const struct tool *t, struct err *e)
     if (tools < 0)
         return -1;
     entry_sweep(tools);
-    there = entry_begin(tools, t->entry, tool_check, NULL, &entry, e);
+    there = entry_begin(tools, t->entry, seal_check_entry, NULL, &entry, e);
     if (there != 0)
         return there < 0 ? -1 : 0;
     return fill(r, t, &entry, e);

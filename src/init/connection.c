@@ -26,17 +26,16 @@ void connection_close(struct connection *c)
     c->id = 0;
 }
 
-void connection_send_tcp_reset(int *fd)
+static void connection_reset(struct connection *c)
 {
-    setsockopt(*fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
-    fd_close(fd);
+    fd_reset(&c->fd);
+    connection_close(c);
 }
 
 static void connection_fail(struct connection *c)
 {
     outbox_send(FRAME_RESET, c->id, 0, NULL, 0);
-    connection_send_tcp_reset(&c->fd);
-    connection_close(c);
+    connection_reset(c);
 }
 
 /* Writes what it can; -1: the connection is over. */
@@ -51,7 +50,7 @@ static long connection_write(struct connection *c, const uint8_t *data, size_t s
         return -1;
     }
     c->owed += (uint32_t)n;
-    if (c->owed >= CREDIT_STEP) {
+    if (c->owed >= CONNECTION_CREDIT_STEP) {
         outbox_send_credit(c->id, STREAM_IN, c->owed);
         c->owed = 0;
     }
@@ -133,12 +132,6 @@ static int connection_take_credit(struct connection *c, const struct frame *f, s
         return err_set(e, ERR_INVALID, "credit past the window of channel %u", c->id);
     c->credit += bytes;
     return 0;
-}
-
-void connection_reset(struct connection *c)
-{
-    connection_send_tcp_reset(&c->fd);
-    connection_close(c);
 }
 
 int connection_handle(struct connection *c, const struct frame *f, struct err *e)

@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "pipe/frame.h"
 
-enum { CREDIT_STEP = WINDOW_CONNECTION / 2 }; /* less is not worth a frame */
+enum { CONNECTION_CREDIT_STEP = WINDOW_CONNECTION / 2 }; /* less is not worth a frame */
 
 struct connection {
     uint32_t   id; /* 0: the place is free */
@@ -27,7 +27,6 @@ struct connection {
 
 void connection_open(struct connection *c, uint32_t id, int fd); /* takes fd, non-blocking */
 void connection_close(struct connection *c);
-void connection_reset(struct connection *c); /* without a frame */
 
 /* A frame of the server on its channel. -1: it broke the protocol and init must end. */
 int connection_handle(struct connection *c, const struct frame *f, struct err *e);
@@ -35,5 +34,3 @@ int connection_handle(struct connection *c, const struct frame *f, struct err *e
 /* What to wait for, and what came of it. A free place waits for nothing. */
 struct pollfd connection_poll(const struct connection *c);
 void          connection_ready(struct connection *c, short events);
-
-void connection_send_tcp_reset(int *fd); /* closes it */

@@ -89,7 +89,7 @@ static void carry_out(int fd)
     if (c)
         id = next_number();
     if (!id || message_pack_connect(&b, &m) < 0) {
-        connection_send_tcp_reset(&fd);
+        fd_reset(&fd);
         return;
     }
     connection_open(c, id, fd);
@@ -181,7 +181,7 @@ static void refuse_one(int door_fd)
     fd_close(&spare_fd);
     fd = accept4(door_fd, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0)
-        connection_send_tcp_reset(&fd);
+        fd_reset(&fd);
     spare_fd = fcntl(door_fd, F_DUPFD_CLOEXEC, 0);
 }
 

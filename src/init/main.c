@@ -48,11 +48,43 @@ static void drain(int signal_fd)
         ;
 }
 
-int main(int argc, char **argv)
+/* Waits for something to happen and does what is due. 1: it goes on; 0: the server is gone or broke
+ * the protocol; -1: poll failed. */
+static int turn(struct inbox *inbox, int signal_fd)
 {
     struct pollfd polls[2 + CHANNEL_POLLS_MAX + EGRESS_POLLS_MAX + DIALS_MAX];
-    struct inbox  inbox;
+    size_t        first = 2 + channel_fill_polls(polls + 2);
+    size_t        second = first + egress_fill_polls(polls + first);
+    size_t        n = second + dial_fill_polls(polls + second);
     struct err    e = {0};
+    int           r;
+
+    polls[0] = (struct pollfd){0, POLLIN, 0};
+    polls[1] = (struct pollfd){signal_fd, POLLIN, 0};
+    if (poll(polls, n, reader_is_busy() || scan_is_busy() ? 0 : -1) < 0)
+        return errno == EINTR ? 1 : -1;
+    channel_ready(polls + 2);
+    egress_ready(polls + first);
+    dial_ready(polls + second);
+    reader_step();
+    scan_step();
+    if (polls[1].revents) {
+        drain(signal_fd);
+        channel_reap();
+    }
+    if (!polls[0].revents)
+        return 1;
+    r = inbox_read(inbox, 0, &e);
+    if (r < 0)
+        outbox_send_error(0, &e);
+    return r > 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct inbox inbox;
+    struct err   e = {0};
+    int          r;
 
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return 1;
@@ -67,33 +99,8 @@ int main(int argc, char **argv)
     }
     inbox_init(&inbox);
     inbox_send_hello();
-    for (;;) {
-        polls[0] = (struct pollfd){0, POLLIN, 0};
-        polls[1] = (struct pollfd){signal_fd, POLLIN, 0};
-        size_t first = 2 + channel_fill_polls(polls + 2);
-        size_t second = first + egress_fill_polls(polls + first);
-        size_t n = second + dial_fill_polls(polls + second);
-
-        if (poll(polls, n, reader_is_busy() || scan_is_busy() ? 0 : -1) < 0) {
-            if (errno == EINTR)
-                continue;
-            return 1;
-        }
-        channel_ready(polls + 2);
-        egress_ready(polls + first);
-        dial_ready(polls + second);
-        reader_step();
-        scan_step();
-        if (polls[1].revents) {
-            drain(signal_fd);
-            channel_reap();
-        }
-        if (polls[0].revents) {
-            int r = inbox_read(&inbox, 0, &e);
-            if (r < 0)
-                outbox_send_error(0, &e);
-            if (r <= 0)
-                return 0;
-        }
-    }
+    do
+        r = turn(&inbox, signal_fd);
+    while (r > 0);
+    return r < 0 ? 1 : 0;
 }

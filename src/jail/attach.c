@@ -246,7 +246,7 @@ static int build(const struct jail *j, pid_t jail, const struct message_attach *
 
 static void remove_dir(int parent_fd, const char *name)
 {
-    autofd int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autofd int fd = tree_open_dir(parent_fd, name);
 
     if (fd >= 0)
         tree_remove(fd);

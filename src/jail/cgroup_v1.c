@@ -125,6 +125,14 @@ static int give(const char *path, uid_t uid, struct err *e)
     return 0;
 }
 
+/* One that is there may have been made with a umask that shuts the user out. */
+static int make_open(const char *path, struct err *e)
+{
+    if ((mkdir(path, 0755) < 0 && errno != EEXIST) || chmod(path, 0755) < 0)
+        return err_sys(e, "make cgroup %s", path);
+    return 0;
+}
+
 static int make_over(const char *point, uid_t uid, struct err *e)
 {
     char path[PATH_MAX], *slash;
@@ -132,11 +140,9 @@ static int make_over(const char *point, uid_t uid, struct err *e)
     user_path(path, sizeof path, point, uid);
     slash = strrchr(path, '/');
     *slash = '\0';
-    if (mkdir(path, 0755) < 0 && errno != EEXIST)
-        return err_sys(e, "make cgroup %s", path);
+    TRY(make_open(path, e));
     *slash = '/';
-    if (mkdir(path, 0755) < 0 && errno != EEXIST)
-        return err_sys(e, "make cgroup %s", path);
+    TRY(make_open(path, e));
     return give(path, uid, e);
 }
 

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -270,6 +271,8 @@ int main(int argc, char **argv)
 {
     struct err e = {0};
 
+    umask(022); /* of cgroups too: one that is closed to its maker would stay, and nobody is limited
+                 */
     if (argc == 1)
         return jail_main();
     for (size_t i = 0; i < sizeof by_hand / sizeof by_hand[0]; i++)

@@ -127,15 +127,6 @@ static void call_again(void *owner)
         run(c, c->handler);
 }
 
-static char *owner_of(const struct mcp_exchange *x)
-{
-    if (*x->principal)
-        return str_format("token:%s", x->principal);
-    if (request_is_on_stdio(x))
-        return str_dup("stdio");
-    return str_dup(x->session ? session_owner(x->session) : "");
-}
-
 struct mcp_call *call_new(struct mcp_exchange *x, enum call_kind kind,
                           void (*handler)(struct mcp_call *c))
 {
@@ -149,7 +140,7 @@ struct mcp_call *call_new(struct mcp_exchange *x, enum call_kind kind,
                            .x = x,
                            .revision = x->revision,
                            .principal = str_dup(x->principal),
-                           .owner = owner_of(x),
+                           .owner = request_owner(x),
                            .capabilities = json_incref((json_t *)x->capabilities),
                            .arguments = json_object(),
                            .items = json_array(),

@@ -80,6 +80,7 @@ void mcp_call_message(struct mcp_call *c, const char *role, json_t *block_take);
 void mcp_call_message_text(struct mcp_call *c, const char *role, const char *text);
 void mcp_call_contents(struct mcp_call *c, const char *mime_type, const char *text); /* resources */
 void mcp_call_contents_blob(struct mcp_call *c, const char *mime_type, const char *base64);
+void mcp_call_contents_meta(struct mcp_call *c, json_t *meta_take); /* of the last contents */
 /* How long the client may keep it, and whether it is the same for everybody; else not at all. */
 void mcp_call_cache(struct mcp_call *c, int64_t ttl_ms, bool for_all);
 

@@ -137,6 +137,14 @@ void mcp_call_contents_blob(struct mcp_call *c, const char *mime_type, const cha
     add_contents(c, mime_type, "blob", base64);
 }
 
+void mcp_call_contents_meta(struct mcp_call *c, json_t *meta_take)
+{
+    size_t n = json_array_size(c->items);
+
+    assert(c->kind == CALL_READ && n > 0 && meta_take);
+    json_object_set_new(json_array_get(c->items, n - 1), "_meta", meta_take);
+}
+
 void mcp_call_not_found(struct mcp_call *c)
 {
     json_t *data = rpc_pack("{s:o}", "uri", rpc_text(c->uri));

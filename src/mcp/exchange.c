@@ -194,6 +194,15 @@ const char *request_param_string(const struct mcp_exchange *x, const char *name)
     return rpc_string(x->rpc.params, name);
 }
 
+char *request_owner(const struct mcp_exchange *x)
+{
+    if (*x->principal)
+        return str_format("token:%s", x->principal);
+    if (request_is_on_stdio(x))
+        return str_dup("stdio");
+    return str_dup(x->session ? session_owner(x->session) : "");
+}
+
 bool request_has_capability(const struct mcp_exchange *x, const char *name)
 {
     return capability_has(x->capabilities, name);

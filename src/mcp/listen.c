@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "mcp/offer.h"
 #include "mcp/request.h"
 #include "mcp/tasks.h"
@@ -109,6 +110,21 @@ void listen_start(struct mcp_exchange *x)
     x->cancel_data = l;
     send_on(l, "notifications/subscriptions/acknowledged",
             rpc_pack("{s:o}", "notifications", accepted_subset(l, asked)));
+    if (uris && x->server->subscribed)
+        x->server->subscribed(x->server->context);
+}
+
+void listen_subscriptions(const struct mcp_server *s, mcp_each_subscription *each, void *data)
+{
+    struct listener *l;
+    size_t           i;
+    json_t          *uri;
+
+    LIST_FOREACH (l, &s->listeners, entry) {
+        autofree char *owner = request_owner(l->x);
+        json_array_foreach ((json_t *)l->uris, i, uri)
+            each(data, owner, l->x->principal, json_string_value(uri));
+    }
 }
 
 static bool is_for(const struct listener *l, const char *principal)

@@ -26,6 +26,7 @@ struct mcp_server {
     struct offer_table      tools, resources, prompts;
     void (*list_resources)(struct mcp_call *c);              /* those that come and go, or NULL */
     void (*session_ended)(void *context, const char *owner); /* or NULL */
+    void (*subscribed)(void *context);                       /* or NULL */
     struct requests requests; /* open, and of nobody who has a session */
     LIST_HEAD(sessions, mcp_session) sessions;
     LIST_HEAD(listeners, listener) listeners;

@@ -48,10 +48,11 @@ void request_error(struct mcp_exchange *x, int code, const char *message, json_t
 void request_error_status(struct mcp_exchange *x, int status, int code, const char *message,
                           json_t *data_take);
 
-bool request_is_modern(const struct mcp_exchange *x);
-bool request_is_on_stdio(const struct mcp_exchange *x);
-bool request_has_capability(const struct mcp_exchange *x, const char *name);
-void request_miss_capability(struct mcp_exchange *x, const char *name); /* ends it: -32021 */
+bool  request_is_modern(const struct mcp_exchange *x);
+bool  request_is_on_stdio(const struct mcp_exchange *x);
+char *request_owner(const struct mcp_exchange *x); /* as mcp_call_owner; the caller frees */
+bool  request_has_capability(const struct mcp_exchange *x, const char *name);
+void  request_miss_capability(struct mcp_exchange *x, const char *name); /* ends it: -32021 */
 const json_t *request_param(const struct mcp_exchange *x, const char *name);
 const char   *request_param_string(const struct mcp_exchange *x, const char *name);
 

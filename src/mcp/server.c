@@ -49,6 +49,17 @@ void mcp_server_on_session_end(struct mcp_server *s,
     s->session_ended = ended;
 }
 
+void mcp_server_on_subscribe(struct mcp_server *s, void (*subscribed)(void *context))
+{
+    s->subscribed = subscribed;
+}
+
+void mcp_server_subscriptions(const struct mcp_server *s, mcp_each_subscription *each, void *data)
+{
+    sessions_subscriptions(s, each, data);
+    listen_subscriptions(s, each, data);
+}
+
 struct mcp_server *mcp_server_new(struct event_base *base, const struct mcp_about *about,
                                   void *context)
 {

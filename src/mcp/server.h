@@ -81,6 +81,13 @@ void mcp_server_set_resource_lister(struct mcp_server *s, void (*list)(struct mc
 void mcp_server_on_session_end(struct mcp_server *s,
                                void (*ended)(void *context, const char *owner));
 
+/* What clients subscribed to, each once for each who did. `subscribed` is called when there may be
+ * more of it: for resources that have to be looked at to know that they changed. */
+typedef void mcp_each_subscription(void *data, const char *owner, const char *principal,
+                                   const char *uri);
+void         mcp_server_on_subscribe(struct mcp_server *s, void (*subscribed)(void *context));
+void mcp_server_subscriptions(const struct mcp_server *s, mcp_each_subscription *each, void *data);
+
 /* Ends the open listen streams properly; what else runs is left alone. */
 void mcp_server_stop(struct mcp_server *s);
 

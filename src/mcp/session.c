@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "base/random.h"
 #include "base/str.h"
 #include "mcp/capability.h"
@@ -29,8 +30,8 @@ struct mcp_session {
     const struct mcp_revision    *revision;
     char                         *principal;
     char                          name[sizeof "session:" + 32]; /* of what its calls make */
-    json_t                       *capabilities;                  /* of the client */
-    json_t                       *subscriptions;                 /* an object: uri to true */
+    json_t                       *capabilities;                 /* of the client */
+    json_t                       *subscriptions;                /* an object: uri to owner */
     size_t                        subscription_bytes;
     int                           log_level;
     bool                          initialized, ready;
@@ -197,7 +198,10 @@ void session_subscribe(struct mcp_exchange *x)
     }
     if (is_new)
         s->subscription_bytes += strlen(uri);
-    json_object_set_new(s->subscriptions, uri, json_true());
+    autofree char *owner = request_owner(x);
+    json_object_set_new(s->subscriptions, uri, rpc_text(owner));
+    if (s->server->subscribed)
+        s->server->subscribed(s->server->context);
     request_respond(x, json_object());
 }
 
@@ -280,6 +284,18 @@ void sessions_send(struct mcp_server *server, const char *principal, const char 
     LIST_FOREACH (s, &server->sessions, entry)
         if (is_for(s, principal))
             send_to(s, rpc_notification(method, NULL));
+}
+
+void sessions_subscriptions(const struct mcp_server *server, mcp_each_subscription *each,
+                            void *data)
+{
+    struct mcp_session *s;
+    const char         *uri;
+    json_t             *owner;
+
+    LIST_FOREACH (s, &server->sessions, entry)
+        json_object_foreach (s->subscriptions, uri, owner)
+            each(data, json_string_value(owner), s->principal, uri);
 }
 
 void sessions_send_updated(struct mcp_server *server, const char *principal, const char *uri)

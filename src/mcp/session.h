@@ -26,4 +26,6 @@ void session_take_response(struct mcp_session *s, const struct rpc *rpc);
 
 /* To all sessions that are ready; of one principal, if it is not NULL. */
 void sessions_send(struct mcp_server *server, const char *principal, const char *method);
+void sessions_subscriptions(const struct mcp_server *server, mcp_each_subscription *each,
+                            void *data);
 void sessions_send_updated(struct mcp_server *server, const char *principal, const char *uri);

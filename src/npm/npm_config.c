@@ -39,16 +39,9 @@ const char *npm_config_credential(const char *key)
     return NULL;
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), tail = strlen(end);
-
-    return n >= tail && strcmp(s + n - tail, end) == 0;
-}
-
 bool npm_config_names_registry(const char *key)
 {
-    return strcmp(key, "registry") == 0 || (*key == '@' && ends_with(key, ":registry"));
+    return strcmp(key, "registry") == 0 || (*key == '@' && str_ends(key, ":registry"));
 }
 
 bool npm_config_is_below(const char *path, const char *prefix)

@@ -70,7 +70,7 @@ void sandbox_attach(struct sandbox *s, const char                        *layer_
     a->id = sandbox_open_channel(s, &channel_ops, a);
     buf_init(&b, PAYLOAD_MAX);
     if (message_pack_attach(&b, &m) == 0) {
-        sandbox_ask_jail(s, FRAME_ATTACH, a->id, b.data, b.size);
+        sandbox_send_jail(s, FRAME_ATTACH, a->id, b.data, b.size);
         return;
     }
     err_set(&a->err, ERR_INVALID, "the path of the layer is too long");

@@ -53,7 +53,7 @@ static void on_event(void *owner, const char *dir, const char *name, uint32_t ma
     if (f->news.n >= NEWS_MAX || f->news.bytes >= NEWS_BYTES_MAX)
         lose(f);
     else
-        tree_look(f, path, mask & IN_MODIFY ? LOOK_WRITTEN : 0, f->n_marks);
+        files_tree_look(f, path, mask & IN_MODIFY ? LOOK_WRITTEN : 0, f->n_marks);
 }
 
 static void on_ended(void *owner, const char *dir, int wd)
@@ -63,7 +63,7 @@ static void on_ended(void *owner, const char *dir, int wd)
 
     if (known && known->wd == wd)
         known->wd = 0;
-    tree_look(f, dir, 0, f->n_marks);
+    files_tree_look(f, dir, 0, f->n_marks);
 }
 
 static void on_overflow(void *owner)
@@ -90,7 +90,7 @@ static const struct watches_ops watches_ops = {on_event, on_ended, on_overflow};
 
 static bool is_settled(const struct files *f)
 {
-    return !f->behind && !f->lost && !f->stale && tree_is_settled(f);
+    return !f->behind && !f->lost && !f->stale && files_tree_is_settled(f);
 }
 
 static bool is_unwatched(const struct files *f)
@@ -100,7 +100,7 @@ static bool is_unwatched(const struct files *f)
 
 static void begin_walk(struct files *f)
 {
-    tree_look(f, "", LOOK_DEEP, f->lost ? f->lost_since : 0);
+    files_tree_look(f, "", LOOK_DEEP, f->lost ? f->lost_since : 0);
     f->lost = f->stale = false;
     f->retrying = f->unwatched; /* perhaps there are fewer by now */
     f->unwatched = false;
@@ -117,7 +117,7 @@ static void slice(struct files *f)
         f->behind = !watches_take(f->watches, &watches_ops, has_time, f);
     if ((f->lost || f->stale) && f->deep == 0)
         begin_walk(f);
-    while (tree_step(f))
+    while (files_tree_step(f))
         if (++n % 16 == 0 && !has_time(f))
             break;
     if (f->deep == 0)
@@ -243,7 +243,7 @@ void files_close(struct files *f)
         event_free(f->readable);
     later_done(&f->later);
     deadline_done(&f->pause);
-    tree_done(f);
+    files_tree_done(f);
     watches_free(f->watches);
     fd_close(&f->dir_fd);
     free(f);

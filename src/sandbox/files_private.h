@@ -91,12 +91,12 @@ int files_open_regular(const struct files *f, const char *path, uint64_t *ret_si
 /* ---- files_tree.c ---- */
 
 /* Adds to the news. */
-void tree_look(struct files *f, const char *path, unsigned why, uint64_t since);
+void files_tree_look(struct files *f, const char *path, unsigned why, uint64_t since);
 /* One look; false: there is nothing to look at. */
-bool tree_step(struct files *f);
-bool tree_is_settled(const struct files *f);
-void tree_done(struct files *f);
-int  tree_open(const struct files *f, const char *path, int flags, uint64_t resolve);
+bool files_tree_step(struct files *f);
+bool files_tree_is_settled(const struct files *f);
+void files_tree_done(struct files *f);
+int  files_tree_open(const struct files *f, const char *path, int flags, uint64_t resolve);
 
 /* ---- files_mark.c ---- */
 

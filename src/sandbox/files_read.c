@@ -36,7 +36,7 @@ static int refuse(int sys, const char *path, struct err *e)
 int files_open_regular(const struct files *f, const char *path, uint64_t *ret_size, struct err *e)
 {
     char        link[32];
-    autofd int  place = tree_open(f, path, O_PATH, 0);
+    autofd int  place = files_tree_open(f, path, O_PATH, 0);
     struct stat st;
     int         fd;
 

@@ -64,14 +64,14 @@ static char *take(struct files *f, struct paths *from, struct look *ret_look)
     return path;
 }
 
-void tree_look(struct files *f, const char *path, unsigned why, uint64_t since)
+void files_tree_look(struct files *f, const char *path, unsigned why, uint64_t since)
 {
     put(f, &f->news, path, why, since);
 }
 
 /* ---- one path ---- */
 
-int tree_open(const struct files *f, const char *path, int flags, uint64_t resolve)
+int files_tree_open(const struct files *f, const char *path, int flags, uint64_t resolve)
 {
     struct open_how how = {
         .flags = (uint64_t)flags | O_CLOEXEC,
@@ -121,7 +121,7 @@ static bool is_gone(int sys)
 /* -1: it cannot be told. */
 static int state_now(const struct files *f, const char *path, struct state *ret)
 {
-    autofd int  fd = tree_open(f, path, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
+    autofd int  fd = files_tree_open(f, path, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
     struct stat st;
 
     if (fd < 0 && !is_gone(errno))
@@ -226,7 +226,7 @@ static void settle(struct files *f, const char *path, const struct look *look,
                           now->ino == before.ino && now->dev == before.dev;
 
     if (before.kind == FILES_DIRECTORY && !same_directory && !forget_below(f, path, since)) {
-        tree_look(f, path, look->why, look->since);
+        files_tree_look(f, path, look->why, look->since);
         return;
     }
     if (now->kind == FILES_NOTHING) {
@@ -268,7 +268,7 @@ static void watch(struct files *f, int dir_fd, const char *path, struct state *k
         struct state *there = paths_find(&f->known, was);
         if (there && there->wd == wd)
             there->wd = 0;
-        tree_look(f, was, 0, f->n_marks);
+        files_tree_look(f, was, 0, f->n_marks);
     }
     if (wd > 0) {
         known->wd = wd;
@@ -294,7 +294,8 @@ static void passage_begin(struct files *f, const char *path, const struct look *
 
     if (!known || known->kind != FILES_DIRECTORY)
         return; /* no more */
-    fd = tree_open(f, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
+    fd = files_tree_open(f, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_NOFOLLOW,
+                         RESOLVE_NO_SYMLINKS);
     if (fd < 0 && !is_gone(errno)) /* made so by a run that it hides something from: told to that */
         marks_blind(f, marks_at(f, known->ctime_ns));
     if (fd < 0)
@@ -347,7 +348,7 @@ static void passage_sweep(struct files *f)
         return;
     }
     if (((struct state *)known)->seen != p->round)
-        tree_look(f, path, p->look.why & LOOK_DEEP, p->look.since);
+        files_tree_look(f, path, p->look.why & LOOK_DEEP, p->look.since);
     free(p->swept);
     p->swept = str_dup(path);
 }
@@ -400,7 +401,7 @@ static bool look_through_dirs(struct files *f)
     return path != NULL;
 }
 
-bool tree_step(struct files *f)
+bool files_tree_step(struct files *f)
 {
     bool (*const turns[])(struct files *) = {look_at_news, look_through_dirs};
 
@@ -408,12 +409,12 @@ bool tree_step(struct files *f)
     return turns[f->turn](f) || turns[!f->turn](f);
 }
 
-bool tree_is_settled(const struct files *f)
+bool files_tree_is_settled(const struct files *f)
 {
     return f->news.n == 0 && f->dirs.n == 0 && !f->passage.dir;
 }
 
-void tree_done(struct files *f)
+void files_tree_done(struct files *f)
 {
     passage_end(f);
     paths_done(&f->news);

@@ -76,14 +76,6 @@ static void stop_listening(struct port *p)
 
 /* ---- the end of a visit ---- */
 
-static void send_tcp_reset(int *fd)
-{
-    static const struct linger at_once = {.l_onoff = 1};
-
-    setsockopt(*fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    fd_close(fd);
-}
-
 /* The client sees a reset, unless both directions had ended. */
 static void visit_free(struct visit *v)
 {
@@ -97,7 +89,7 @@ static void visit_free(struct visit *v)
     if (p->sandbox)
         sandbox_close_channel(p->sandbox, v->id);
     if (v->fd >= 0)
-        send_tcp_reset(&v->fd);
+        fd_reset(&v->fd);
     carry_free(v->carry);
     deadline_done(&v->deadline);
     free(v);

@@ -43,7 +43,7 @@ static void step(void *owner)
         p->kill_sent = true;
         deadline_set(&p->deadline, END_MS);
         if (p->sandbox)
-            sandbox_send_jail(p->sandbox, FRAME_GROUP_END, p->id);
+            sandbox_send_jail(p->sandbox, FRAME_GROUP_END, p->id, NULL, 0);
     }
     if (p->sandbox && !(p->group_ended && (over || p->failed)))
         return;
@@ -224,7 +224,7 @@ struct process *process_start(struct sandbox *s, struct message_spawn *m,
     }
     later_init(&p->later, sandbox_base(s), step, p);
     deadline_init(&p->deadline, sandbox_base(s), on_deadline, p);
-    sandbox_send_jail(s, FRAME_GROUP_MAKE, p->id);
+    sandbox_send_jail(s, FRAME_GROUP_MAKE, p->id, NULL, 0);
     sandbox_send(s, FRAME_SPAWN, p->id, 0, b.data, b.size);
     return p;
 }

@@ -255,13 +255,8 @@ void sandbox_send(struct sandbox *s, enum frame_type type, uint32_t channel, uin
         link_send(s->pipe, type, channel, stream, payload, size);
 }
 
-void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel)
-{
-    sandbox_ask_jail(s, type, channel, NULL, 0);
-}
-
-void sandbox_ask_jail(struct sandbox *s, enum frame_type type, uint32_t channel,
-                      const void *payload, size_t size)
+void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel,
+                       const void *payload, size_t size)
 {
     if (s->control)
         link_send(s->control, type, channel, 0, payload, size);

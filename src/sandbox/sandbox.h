@@ -48,9 +48,8 @@ void     sandbox_close_channel(struct sandbox *s, uint32_t channel);
 
 void sandbox_send(struct sandbox *s, enum frame_type type, uint32_t channel, uint8_t stream,
                   const void *payload, size_t size); /* to init */
-void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel);
-void sandbox_ask_jail(struct sandbox *s, enum frame_type type, uint32_t channel,
-                      const void *payload, size_t size); /* the same, with words */
+void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel,
+                       const void *payload, size_t size);
 
 bool               sandbox_has_room(const struct sandbox *s); /* see pipe/link.h */
 struct event_base *sandbox_base(const struct sandbox *s);

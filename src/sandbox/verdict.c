@@ -29,7 +29,8 @@ enum verdict verdict_of(const struct verdict_facts *f)
         return VERDICT_TIMEOUT;
     if (f->output_exceeded)
         return VERDICT_OUTPUT;
-    if (f->quota_exceeded) /* our own doing, as the three before: no other reason to be looked for */
+    if (f->quota_exceeded) /* our own doing, as the three before: no other reason to be looked for
+                            */
         return VERDICT_DISK;
     if (is_oom(f))
         return VERDICT_OOM;

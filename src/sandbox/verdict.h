@@ -22,8 +22,8 @@ struct verdict_facts {
     bool     timed_out; /* we ended it at its deadline */
     bool     output_exceeded;
     bool     quota_exceeded; /* FILES_DIR grew by more than it may */
-    int      code;   /* of the main process, or -1 */
-    int      signal; /* or 0 */
+    int      code;           /* of the main process, or -1 */
+    int      signal;         /* or 0 */
     uint64_t oom_kills;
     uint64_t forks_refused;
     bool     heap_exhausted; /* V8 said so before it aborted */

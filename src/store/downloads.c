@@ -3,13 +3,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/str.h"
 #include "store/lock.h"
 #include "store/store.h"
 
@@ -17,9 +17,7 @@ enum { STALE_S = 24 * 60 * 60 };
 
 static bool is_part(const char *name)
 {
-    size_t n = strlen(name);
-
-    return *name == '.' && n > 5 && strcmp(name + n - 5, ".part") == 0;
+    return *name == '.' && str_ends(name + 1, ".part");
 }
 
 static bool is_any(const char *name)

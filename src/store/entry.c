@@ -1,6 +1,5 @@
 #include "store/entry.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/str.h"
 #include "base/tree.h"
 #include "store/lock.h"
 
@@ -26,37 +26,15 @@ static int part_name(const char *name, char ret[NAME_MAX + 1], struct err *e)
     return 0;
 }
 
-static bool has_suffix(const char *name, const char *suffix)
-{
-    size_t n = strlen(name), n_suffix = strlen(suffix);
-
-    return n > n_suffix + 1 && strcmp(name + n - n_suffix, suffix) == 0;
-}
-
 /* Begun and left, or replaced while it was in use. */
 static bool is_leftover(const char *name)
 {
-    return *name == '.' && (has_suffix(name, part_suffix) || has_suffix(name, old_suffix));
-}
-
-static int open_dir(int parent_fd, const char *name)
-{
-    return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-static DIR *list_dir(int dir_fd)
-{
-    autofd int fd = open_dir(dir_fd, "."); /* with a position of its own */
-    DIR       *dir = fd < 0 ? NULL : fdopendir(fd);
-
-    if (dir)
-        take_fd(&fd);
-    return dir;
+    return *name == '.' && (str_ends(name + 1, part_suffix) || str_ends(name + 1, old_suffix));
 }
 
 int entry_look(int parent_fd, const char *name, entry_check *check, const void *arg, struct err *e)
 {
-    autofd int fd = open_dir(parent_fd, name);
+    autofd int fd = tree_open_dir(parent_fd, name);
 
     if (fd < 0 && errno == ENOENT)
         return 0;
@@ -83,7 +61,7 @@ static int lock_part(int parent_fd, const char *part, const char *name, part_loc
 
     if (mkdirat(parent_fd, part, 0755) < 0 && errno != EEXIST)
         return -1;
-    fd = open_dir(parent_fd, part);
+    fd = tree_open_dir(parent_fd, part);
     if (fd < 0 && errno != ENOENT)
         return -1;
     if (fd >= 0 && lock(fd, name) < 0)
@@ -179,7 +157,7 @@ static void discard(int parent_fd, const char *name, int dir_fd)
 /* What stands in the way does not pass the check: it takes our place, and goes. */
 static int exchange(int parent_fd, const char *part, const char *name)
 {
-    autofd int old = open_dir(parent_fd, name);
+    autofd int old = tree_open_dir(parent_fd, name);
 
     if (renameat2(parent_fd, part, parent_fd, name, RENAME_EXCHANGE) == 0) {
         discard(parent_fd, part, old);
@@ -226,11 +204,11 @@ void entry_abort(struct entry *entry)
 
 void entry_sweep(int parent_fd)
 {
-    DIR           *dir = list_dir(parent_fd);
+    DIR           *dir = tree_list(parent_fd);
     struct dirent *d;
 
-    while (dir && (d = readdir(dir))) {
-        autofd int part = is_leftover(d->d_name) ? open_dir(parent_fd, d->d_name) : -1;
+    while (dir && (d = tree_next(dir))) {
+        autofd int part = is_leftover(d->d_name) ? tree_open_dir(parent_fd, d->d_name) : -1;
         if (part >= 0 && lock_take(part, LOCK_EX | LOCK_NB) == 0 &&
             lock_is_still(parent_fd, d->d_name, part))
             remove_part(parent_fd, d->d_name, part);
@@ -243,7 +221,7 @@ void entry_sweep(int parent_fd)
 int entry_hold(int parent_fd, const char *name, struct err *e)
 {
     for (;;) {
-        autofd int fd = open_dir(parent_fd, name);
+        autofd int fd = tree_open_dir(parent_fd, name);
         if (fd < 0 && errno != ENOENT)
             return err_sys(e, "%.80s in the store", name);
         if (fd < 0)
@@ -267,7 +245,7 @@ int64_t entry_used_ms(int dir_fd)
 
 int entry_remove(int parent_fd, const char *name)
 {
-    autofd int fd = open_dir(parent_fd, name);
+    autofd int fd = tree_open_dir(parent_fd, name);
     char       old[NAME_MAX + 1];
 
     if (fd < 0 || lock_take(fd, LOCK_EX | LOCK_NB) < 0 || !lock_is_still(parent_fd, name, fd) ||

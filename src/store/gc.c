@@ -1,6 +1,5 @@
 #include "store/gc.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -48,14 +47,9 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int open_dir(int parent_fd, const char *name)
-{
-    return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
 static void add(struct gc *g, int parent_fd, const char *part, const char *name)
 {
-    autofd int fd = open_dir(parent_fd, name);
+    autofd int fd = tree_open_dir(parent_fd, name);
 
     if (fd < 0)
         return;
@@ -70,13 +64,10 @@ static void add(struct gc *g, int parent_fd, const char *part, const char *name)
 
 static void add_part(struct gc *g, int fd, const char *part)
 {
-    autofd int     own = open_dir(fd, "."); /* with a position of its own */
-    DIR           *dir = own < 0 ? NULL : fdopendir(own);
+    DIR           *dir = tree_list(fd);
     struct dirent *d;
 
-    if (dir)
-        take_fd(&own);
-    while (dir && (d = readdir(dir)))
+    while (dir && (d = tree_next(dir)))
         if (d->d_name[0] != '.')
             add(g, fd, part, d->d_name);
     if (dir)
@@ -149,7 +140,7 @@ static int open_store(struct gc *g, struct err *e)
     if (g->root_fd < 0)
         return errno == ENOENT ? 0 : err_sys(e, "%s", path);
     for (int i = 0; i < PARTS; i++)
-        g->part_fds[i] = open_dir(g->root_fd, parts[i]);
+        g->part_fds[i] = tree_open_dir(g->root_fd, parts[i]);
     return 1;
 }
 

@@ -22,6 +22,7 @@
 
 /* 0 when the front holds; else ERR_INVALID names the first file that is not as it was. */
 int seal_check(int dir_fd, struct err *e);
+int seal_check_entry(int dir_fd, const void *arg, struct err *e); /* the same, as an entry_check */
 
 /* The front of these commands (list ended by NULL), the empty line included. */
 int seal_front(int dir_fd, const char *const *files, struct buf *ret, struct err *e);

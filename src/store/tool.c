@@ -8,6 +8,7 @@
 #include "base/program.h"
 #include "base/str.h"
 #include "store/capture.h"
+#include "store/entry.h"
 #include "store/runtime.h"
 #include "store/seal.h"
 #include "store/store.h"
@@ -27,12 +28,6 @@ const struct tool *tool_find(const char *name, struct err *e)
         return &tool_bun;
     err_set(e, ERR_INVALID, "there is no tool '%.40s'", name);
     return NULL;
-}
-
-int tool_check(int dir_fd, const void *arg, struct err *e)
-{
-    (void)arg;
-    return seal_check(dir_fd, e);
 }
 
 static int fetch(const struct tool *t, struct err *e)
@@ -56,7 +51,7 @@ static int hold(const struct tool *t, struct err *e)
     autofd int parent = store_ensure("tools", e);
     autofd int fd = parent < 0 ? -1 : entry_hold(parent, t->entry, e);
 
-    if (fd < 0 || tool_check(fd, NULL, e) < 0)
+    if (fd < 0 || seal_check(fd, e) < 0)
         return -1;
     return take_fd(&fd);
 }

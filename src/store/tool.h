@@ -5,7 +5,6 @@
 #include <limits.h>
 
 #include "base/err.h"
-#include "store/entry.h"
 
 struct tool {
     const char *name;    /* as jerboa-fetch knows it */
@@ -22,5 +21,3 @@ const struct tool *tool_find(const char *name, struct err *e);
 /* Its directory, real path, held while *ret_fd is open. Blocks while it is fetched; progress is on
  * stderr. */
 int tool_ensure(const struct tool *t, char ret_dir[PATH_MAX], int *ret_fd, struct err *e);
-
-int tool_check(int dir_fd, const void *arg, struct err *e); /* an entry_check */

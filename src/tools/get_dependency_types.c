@@ -20,7 +20,8 @@ struct arguments {
 
 static const struct field fields[] = {
     {"dependencies", FIELD_LIST, offsetof(struct arguments, dependencies), true, 1, PACKAGES_MAX,
-     "[{\"name\":\"zod\",\"version\":\"^4\"}]; version: range, tag or npm:name@range (latest).",
+     "As [{\"name\":\"zod\",\"version\":\"^4\"}]; version: range, tag or npm:name@range "
+     "(latest).",
      "{\"items\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},"
      "\"version\":{\"type\":\"string\"}},\"required\":[\"name\"]}}"},
     {0},
@@ -61,37 +62,57 @@ static void typing_free(void *data)
 
 /* ---- the answer ---- */
 
+/* jerboa-fetch says everything but the name. In the text what is not there is left out, as the
+ * predecessor does; among the fields it is null. */
+static json_t *describe(const struct package *p, const json_t *told)
+{
+    static const char *const members[] = {"hasTypes", "version", "typesPackage",
+                                          "reason",   "types",   NULL};
+    const json_t            *left_out = json_object_get(told, "leftOut");
+    json_t                  *o = json_pack("{s:s}", "name", p->dep.name);
+
+    for (size_t i = 0; members[i]; i++) {
+        json_t *value = json_object_get(told, members[i]);
+        json_object_set_new(o, members[i], value ? json_incref(value) : json_null());
+    }
+    json_object_set_new(o, "leftOut", left_out ? json_incref((json_t *)left_out) : json_array());
+    return o;
+}
+
+static json_t *without_nothing(const json_t *package)
+{
+    json_t     *o = json_object(), *value;
+    const char *name;
+
+    json_object_foreach ((json_t *)package, name, value)
+        if (!json_is_null(value) && !(json_is_array(value) && json_array_size(value) == 0))
+            json_object_set(o, name, value);
+    return o;
+}
+
 static void answer(struct typing *t)
 {
     struct mcp_call *c = t->call;
     json_t          *list = json_array();
+    autojson json_t *brief = json_array();
     autofree char   *text = NULL;
 
-    for (size_t i = 0; i < t->n; i++)
+    for (size_t i = 0; i < t->n; i++) {
         json_array_append(list, t->packages[i].answer);
-    text = json_dumps(list, JSON_INDENT(2));
+        json_array_append_new(brief, without_nothing(t->packages[i].answer));
+    }
+    text = json_dumps(brief, JSON_INDENT(2));
     mcp_call_text(c, text ? text : "[]");
     mcp_call_structured(c, json_pack("{s:o}", "packages", list));
     mcp_call_done(c);
 }
 
-/* jerboa-fetch says everything but the name; its order is for people: what matters first. */
-static json_t *describe(const struct package *p, const json_t *told)
-{
-    static const char *const members[] = {"hasTypes", "version", "typesPackage", "reason", "types",
-                                          "leftOut",  NULL};
-    json_t                  *o = json_pack("{s:s}", "name", p->dep.name);
-
-    for (size_t i = 0; members[i]; i++)
-        if (json_object_get(told, members[i]))
-            json_object_set(o, members[i], json_object_get(told, members[i]));
-    return o;
-}
-
 static json_t *explain(const struct package *p, const char *why)
 {
-    return json_pack("{s:s, s:b, s:o}", "name", p->dep.name, "hasTypes", 0, "reason",
-                     json_text(why, strlen(why)));
+    autojson json_t *told =
+        json_pack("{s:b, s:o}", "hasTypes", 0, "reason", json_text(why, strlen(why)));
+
+    return describe(p, told);
 }
 
 static void on_fetched(void *owner, const char *text, size_t size, const struct err *e)
@@ -168,24 +189,25 @@ static void call(struct mcp_call *c)
         answer(t);
 }
 
+#define OR_NULL(name) "\"" name "\":{\"type\":[\"string\",\"null\"]},"
+
 const struct mcp_tool tool_get_dependency_types = {
     .name = "get_dependency_types",
-    .title = "Types of npm packages",
+    .title = "Read types",
     .description =
-        "Read the TypeScript declarations of npm packages, to write code against their real API. "
-        "From the package itself, else @types/…; nothing is installed or run. types: the entry "
-        "file, then those it references, at most 64 KiB a package, 256 KiB in all; leftOut: the "
-        "rest. No types, or no such package: hasTypes false and reason; others are unharmed. "
-        "Returns a JSON array.",
+        "Read TypeScript declarations of npm packages for run_js_ephemeral code, from the package "
+        "or @types. types: entry, then files it references, 64 KiB each, 256 KiB in all; leftOut: "
+        "the rest. Without types or on error: hasTypes false, reason. Returns a JSON array.",
     .fields = fields,
     .output_schema =
         "{\"type\":\"object\",\"properties\":{\"packages\":{\"type\":\"array\",\"items\":{"
         "\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},"
-        "\"hasTypes\":{\"type\":\"boolean\"},\"version\":{\"type\":\"string\"},"
-        "\"typesPackage\":{\"type\":\"string\"},\"reason\":{\"type\":\"string\"},"
-        "\"types\":{\"type\":\"string\"},\"leftOut\":{\"type\":\"array\",\"items\":{"
-        "\"type\":\"string\"}}},\"required\":[\"name\",\"hasTypes\"]}}},"
-        "\"required\":[\"packages\"]}",
+        "\"hasTypes\":{\"type\":\"boolean\"}," OR_NULL("version") OR_NULL("typesPackage")
+            OR_NULL("reason") OR_NULL(
+                "types") "\"leftOut\":{\"type\":\"array\",\"items\":{"
+                         "\"type\":\"string\"}}},\"required\":[\"name\",\"hasTypes\",\"version\","
+                         "\"typesPackage\","
+                         "\"reason\",\"types\",\"leftOut\"]}}},\"required\":[\"packages\"]}",
     .hints = {.read_only = true, .idempotent = true, .open_world = true},
     .call = call,
 };

@@ -27,6 +27,8 @@ static void answer(struct mcp_call *c, const char *path, const uint8_t *bytes, s
 {
     const char *type = mime_of(path, bytes, size < MIME_HEAD ? size : MIME_HEAD);
 
+    if (size == 0) /* of an empty file there may be no bytes at all */
+        bytes = (const uint8_t *)"";
     if (mime_is_text(type) && utf8_is_valid(bytes, size) && !memchr(bytes, '\0', size)) {
         autofree char *text = str_ndup((const char *)bytes, size);
         mcp_call_contents(c, type, text);
@@ -76,6 +78,8 @@ static bool list_one(void *owner, const struct files_entry *entry)
     struct page   *p = owner;
     autofree char *uri = file_uri_on_host(p->dir, entry->path);
 
+    if (entry->kind == FILES_OTHER)
+        return true; /* a FIFO, a socket: there is nothing to read */
     if (p->n == p->max) {
         p->more = true;
         return false;
@@ -213,7 +217,7 @@ static bool complete_one(void *owner, const struct files_entry *entry)
     autofree char *uri = file_uri_on_host(p->dir, entry->path);
     const char    *path = uri + strlen("file:///");
 
-    if (str_starts(path, p->prefix)) {
+    if (entry->kind != FILES_OTHER && str_starts(path, p->prefix)) {
         mcp_call_value(p->call, path);
         p->n++;
     }
@@ -286,7 +290,13 @@ const struct mcp_resource tools_resources[] = {
     {.uri = "output://{id}",
      .name = "outputs",
      .title = "Whole outputs",
-     .description = "All that a run printed, when its result shows only a part.",
+     .description = "All that a run printed, when its result shows only a part. A read gives at "
+                    "most 4 MiB: output://ID/4194304 goes on from that byte.",
+     .read = outputs_read},
+    {.uri = "output://{id}/{from}",
+     .name = "outputs-from",
+     .title = "Whole outputs, from a byte on",
+     .description = "The same from that byte on, at most 4 MiB.",
      .read = outputs_read},
     {0},
 };

@@ -54,6 +54,17 @@ static void add_note(struct run_text *t, size_t mended)
     t->text = text;
 }
 
+/* The notice in its middle says where the whole is, and that it takes several reads. */
+static struct keep_text show_with_uri(const struct keep *k, const char *uri)
+{
+    autofree char *reads = NULL;
+
+    if (keep_size(k) <= OUTPUTS_PART)
+        return keep_text(k, uri);
+    reads = str_format("%s, 4 MiB a read, then %s/%d", uri, uri, OUTPUTS_PART);
+    return keep_text(k, reads);
+}
+
 void run_text_init(struct run_text *t, struct mcp_call *c, struct keep *k)
 {
     struct keep_text shown;
@@ -69,7 +80,7 @@ void run_text_init(struct run_text *t, struct mcp_call *c, struct keep *k)
     if (t->cut || shown.mended > 0) {
         outputs_add(tools_of(c)->outputs, mcp_call_owner(c), k, t->uri);
         free(shown.text);
-        shown = keep_text(k, t->uri);
+        shown = show_with_uri(k, t->uri);
     }
     t->text = without_nul(&shown);
     if (shown.mended > 0)

@@ -23,20 +23,18 @@ struct arguments {
     const json_t *qualifiers;
 };
 
-#define QUALIFIER(name) "\"" name "\":{\"type\":\"string\"}"
+#define STRING ":{\"type\":\"string\"}"
+#define QUALIFIERS                                                                                 \
+    "\"author\"" STRING ",\"maintainer\"" STRING ",\"scope\"" STRING ",\"keywords\"" STRING        \
+    ",\"not\"" STRING ",\"is\"" STRING ",\"boostExact\"" STRING
+
 static const struct field fields[] = {
-    {"searchTerm", FIELD_STRING, offsetof(struct arguments, term), true, 1, WORD_MAX,
-     "Words joined by +, no spaces: markdown+parser."},
+    {"searchTerm", FIELD_BYTES, offsetof(struct arguments, term), true, 1, WORD_MAX,
+     "Words joined by +: markdown+parser."},
     {"qualifiers", FIELD_OBJECT, offsetof(struct arguments, qualifiers), false, 0, 0,
-     "Filters: author, maintainer; scope: @vue; keywords: a,b (either), a+b (both); not, is: "
-     "unstable, insecure; boostExact: false (exact name not first).",
-     "{\"properties\":{" QUALIFIER("author") "," QUALIFIER("maintainer") "," QUALIFIER(
-         "scope") "," QUALIFIER("keywords") "," QUALIFIER("not") "," QUALIFIER("is") ","
-                                                                                     "\"boostExact"
-                                                                                     "\":{\"type\":"
-                                                                                     "[\"string\","
-                                                                                     "\"boolean\"]}"
-                                                                                     "}}"},
+     "Filters, default none. keywords: a,b (or), a+b (and); not, is: unstable, insecure; "
+     "boostExact: false.",
+     "{\"properties\":{" QUALIFIERS "}}"},
     {0},
 };
 
@@ -222,12 +220,12 @@ static void call(struct mcp_call *c)
 
 const struct mcp_tool tool_search_npm_packages = {
     .name = "search_npm_packages",
-    .title = "Search npm packages",
+    .title = "Search npm",
     .description =
-        "Search the npm registry for packages: the 5 most popular, each with description and the "
-        "README's first 500 characters. For an API use get_dependency_types. Changes nothing, ends "
-        "within 10 s; a registry without search is an error. Returns a JSON array, or No packages "
-        "found.",
+        "Search npm for packages to give run_js_ephemeral: the 5 most popular, with 500 characters "
+        "of README; get_dependency_types has their API. Takes at most 10 s; a registry without "
+        "search "
+        "is an error. Returns a JSON array.",
     .fields = fields,
     .output_schema =
         "{\"type\":\"object\",\"properties\":{\"packages\":{\"type\":\"array\",\"items\":{"

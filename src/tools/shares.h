@@ -14,11 +14,16 @@ struct share {
     struct files *files; /* NULL: likewise */
 };
 
-/* `dir` NULL: none. `changed` is told whose file (the principal) and its path below the share. */
-struct shares *shares_new(struct event_base *base, const char *dir,
-                          void (*changed)(void *owner, const char *principal, const char *dir,
-                                          const char *path, enum files_change how),
-                          void (*note)(const char *sentence), void *owner);
+/* Told soon after, in rounds: whatever happens to many files is one round. */
+struct shares_ops {
+    void (*updated)(void *owner, const char *principal, const char *uri); /* what is in a file */
+    void (*listed)(void *owner, const char *principal); /* which files there are */
+    void (*note)(void *owner, const char *sentence);    /* for the operator */
+};
+
+/* `dir` NULL: none. */
+struct shares *shares_new(struct event_base *base, const char *dir, const struct shares_ops *ops,
+                          void *owner);
 void           shares_free(struct shares *s);
 
 /* Makes the folder of a name that comes for the first time. */

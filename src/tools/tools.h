@@ -18,6 +18,8 @@
 
 enum { TOOLS_POLICIES = 3 };
 
+struct following;
+
 struct tools {
     struct mcp_server *mcp;
     struct boxes      *boxes;
@@ -25,6 +27,7 @@ struct tools {
     struct shares     *shares;                   /* FILES_DIR, for each who has one */
     struct outputs    *outputs;                  /* of runs, whole */
     struct fetches    *fetches;                  /* what asks the registry */
+    struct following  *following;                /* files of sandboxes, for subscribers */
     struct policy     *policies[TOOLS_POLICIES]; /* that a sandbox may be given */
     bool               told_private;             /* that files/ goes with its sandbox: once */
     int64_t            files_quota_bytes;        /* how much a run may add; 0: no limit */

@@ -217,7 +217,7 @@ test('ranges are resolved again when they are old: the same layer if nothing cha
 test('unknown package, impossible range, unknown tag: the registry\'s reason, and no layer', limit, async (t) => {
   const store = makeStore(t), registry = await startRegistry(t, { lead: { '1.0.0': plain('one') } });
   for (const installer of ['bun', 'npm'])
-    for (const [dep, sentence] of [['no-such', /no-such.*404|404.*no-such/], ['lead@^99', /(\^99.*lead|lead.*\^99)/], ['lead@nowhere', /(nowhere|ead)/]])
+    for (const [dep, sentence] of [['no-such', /no-such.*404|404.*no-such/], ['lead@^99', /(\^99.*lead|lead.*\^99)/], ['lead@nowhere', /nowhere.*lead|lead.*nowhere/]])
       refused(await runIn(store, registry, ['--installer', installer, '--dep', dep, '-e', 'console.log(1)']).ended, sentence, store);
 });
 
@@ -260,11 +260,10 @@ test('a registry\'s package that wants something from elsewhere', limit, async (
 
 // ---- walls ----
 
-/** Runs when it is installed: everything that it can read, searched for the secret; what it can write; whom it can reach. */
+/** Runs when it is installed: everything that it can read, searched for the secret; what it can write. */
 const spy = `
 const fs = require('node:fs'), found = [];
 const secret = Buffer.from(process.argv[2] ?? fs.readFileSync(__dirname + '/half', 'utf8').trim() + fs.readFileSync(__dirname + '/other-half', 'utf8').trim());
-const seen = new Set();
 function look(dir, depth) {
   let names; try { names = fs.readdirSync(dir); } catch { return; }
   for (const name of names) {
@@ -326,14 +325,14 @@ test('two processes want the same: one installs', limit, async (t) => {
   const second = runIn(store, registry, ['--dep', 'lead', ...print('lead')]);
   await until(() => second.text('stderr').includes('another jerboa'), () => second.text('stderr'));
   gate.resolve();
-  assert.equal(JSON.parse((await first.ended).stdout), 'one');
-  assert.equal(JSON.parse((await second.ended).stdout), 'one');
+  assert.equal(told(await first.ended), 'one');
+  assert.equal(told(await second.ended), 'one');
   assert.deepEqual(registry.requests.sort(), ['/lead', '/lead/-/lead-1.0.0.tgz']);
 });
 
 for (const [who, signal] of [['jerboa', 'SIGKILL'], ['jerboa', 'SIGTERM'], ['jerboa-layer', 'SIGKILL']])
   test(`${signal} of ${who} while it installs leaves nothing, and the next one does it`, limit, async (t) => {
-    const dir = tempDir(t), program = copyPrograms(dir, ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer']);
+    const dir = tempDir(t), program = copyPrograms(dir);
     const store = makeStore(t), reached = deferred();
     let hang = true;
     const registry = await startRegistry(t, { lead: { '1.0.0': plain('one') } }, { answer: (req) => {

@@ -235,6 +235,18 @@ test('a store that cannot be written: root makes over what belongs to another, t
   }
 });
 
+test('no home: the store goes elsewhere, nobody is told to make over what lies above', onlyRoot, async (t) => {
+  const { program, dir, cwd, ...more } = forUser(t);
+  for (const HOME of ['/nonexistent', '/', path.join(dir, 'none', 'yet')]) {
+    const env = { ...more.env, HOME };
+    const { rows: { store } } = await examine({ before: asUser, program, cwd, env });
+    assert.deepEqual([HOME, store.state, store.fix], [HOME, 'off', 'export JERBOA_HOME="$(mktemp -d /var/tmp/jerboa-XXXXXX)"']);
+    const mended = (await examine({ before: [...asUser, ...paste(store.fix)], program, cwd, env })).rows.store;
+    t.after(() => fs.rmSync(path.dirname(mended.what), { recursive: true }));
+    assert.deepEqual([HOME, mended.state], [HOME, 'on']);
+  }
+});
+
 test('a runtime that is damaged', limit, async (t) => {
   const dir = tempDir(t), entry = path.join(dir, `runtimes/node-24.99.0-${process.arch}`);
   fs.mkdirSync(path.join(entry, 'bin'), { recursive: true });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import { test } from 'node:test';
-import { assertGone, code, copyPrograms, limit, processes, run, runCode, start, tempDir, until } from './jerboa.mjs';
+import { assertGone, code, copyPrograms, jerboa, limit, processes, run, runCode, start, tempDir, until } from './jerboa.mjs';
 
 const readFile = (file) => { try { return fs.readFileSync(file, 'utf8'); } catch { return ''; } };
 
@@ -229,4 +229,12 @@ test('a reader that stops stops the script, and jerboa\'s memory stays flat', li
   assert.deepEqual([r.status, bytes], [0, 200 << 20]);
   const sanitized = fs.readFileSync(child.spawnfile).includes('__asan_init');
   assert.ok(peak > 0 && (sanitized || peak < 64 << 10), `jerboa used ${peak} KiB`);
+});
+
+test('a umask that shuts everybody out takes no limit away, now or later', limit, async () => {
+  const closed = await start(['-c', 'umask 0777; exec "$@"', 'sh', jerboa, 'run', '--json', '-e', '0'], { program: '/bin/sh', input: '' }).ended;
+  for (const r of [closed, await run(['--json', '-e', '0'])]) {
+    assert.equal(r.status, 0, r.stderr);
+    assert.equal(JSON.parse(r.stderr.trim().split('\n').at(-1)).walls.missing.includes('cgroup'), false);
+  }
 });

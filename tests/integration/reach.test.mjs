@@ -195,7 +195,7 @@ test('slow readers on either side hold a window, and memory stays', limit, async
 test('the end of the sandbox resets its connections; a port that was closed is nobody\'s', limit, async (t) => {
   const { ask, leave } = enter(t, async () => {
     const net = await import('node:net');
-    net.createServer((s) => s.write('here').valueOf).listen(3000);
+    net.createServer((s) => { s.write('here'); }).listen(3000);
   });
   assert.equal(await ask('wait 3000 20000'), true);
   const [first, second] = [await ask('open 3000'), await ask('open 3000')];
@@ -221,7 +221,6 @@ test('files are read below the workspace, and nothing else is', limit, async (t)
     fs.writeFileSync('d e/ü.txt', 'hello');
     fs.writeFileSync('large', Buffer.alloc(5_000_000, 'x'));
     fs.writeFileSync('empty', '');
-    fs.truncateSync('empty', 0);
     fs.writeFileSync('sparse', '');
     fs.truncateSync('sparse', 2 ** 42);
     for (const [name, to] of Object.entries({ 'passwd': '/etc/passwd', 'stdin': '/proc/self/fd/0', 'one': '/proc/1/environ', 'up': '..', 'here': 'd e/ü.txt' }))

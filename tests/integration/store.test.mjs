@@ -1,6 +1,6 @@
 // The store that survives: killed, cut off, full, read-only, damaged, used by two at once.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes, randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { chmod, mkdir, readdir, readFile, rm, stat, symlink, truncate, unlink, utimes, writeFile } from 'node:fs/promises';
@@ -288,11 +288,12 @@ test('a read-only store: what is there is used, the rest is one sentence', limit
     ${program} runtime 24
     ${jerboa} pull --verify node:24
     ${jerboa} pull node:26 && exit 9 || echo status $?
-    ${jerboa} fetch package npm 11 && exit 9 || echo status $?`, storeEnv(store, registry.url));
+    ${jerboa} fetch package npm 11 && exit 9 || echo status $?
+    ${jerboa} run --image node:24 --dep lodash -e 0 && exit 9 || echo status $?`, storeEnv(store, registry.url));
   assert.equal(status, 0, stderr);
-  assert.equal(stdout, `${`${dirOf(store, '24.1.0')}\n`.repeat(3)}status 1\nstatus 1\n`);
+  assert.equal(stdout, `${`${dirOf(store, '24.1.0')}\n`.repeat(3)}status 1\nstatus 1\nstatus 125\n`);
   const sentence = `jerboa: the store ${store} cannot be written (Read-only file system): set JERBOA_HOME to a directory that can\n`;
-  assert.equal(stderr, sentence.repeat(2));
+  assert.equal(stderr, sentence.repeat(3));
 });
 
 test('a store that cannot be made', limit, async (t) => {
@@ -323,6 +324,10 @@ test('a damaged entry is found, named and fetched again', limit, async (t) => {
     'its directory is gone': ['lib/node_modules/npm/bin/npm-cli.js is missing', (dir) => rm(`${dir}/lib`, { recursive: true })],
     'the seal is gone': ['it has no seal', (dir) => rm(`${dir}/.seal`)],
     'the seal is empty': ['its seal cannot be read', (dir) => truncate(`${dir}/.seal`, 0)],
+    'the seal is a pipe that nobody writes to': ['its seal cannot be read', async (dir) => {
+      await rm(`${dir}/.seal`);
+      execFileSync('mkfifo', [`${dir}/.seal`]);
+    }],
   };
   const store = await makeStore(t);
   const dir = dirOf(store, '24.1.0');

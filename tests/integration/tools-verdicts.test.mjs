@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fill, tempDir, until } from './jerboa.mjs';
-import { connect, connectFor, descendants, failed, inside, limit, printed, refused, telemetry, text, texts, variants } from './tools.mjs';
+import { connect, connectFor, descendants, failed, freePort, inside, limit, printed, refused, telemetry, text, texts, variants } from './tools.mjs';
 
 const files = tempDir();
 const quota = 4 << 20;
@@ -94,7 +94,8 @@ describe('verdicts', limit, () => {
       refused(await waits, /^The call was not run: .*was stopped.*: call sandbox_initialize/);
 
       // The walls came down.
-      for (const call of [(id) => c.run(id, begun), (id) => c.exec(id, 'sleep 1007'), (id) => c.run(id, begun, { listenOnPort: 9 })]) {
+      const port = await freePort();
+      for (const call of [(id) => c.run(id, begun), (id) => c.exec(id, 'sleep 1007'), (id) => c.run(id, begun, { listenOnPort: port })]) {
         await until(() => !nodes(), 'the one before still runs');
         const lost = await c.sandbox();
         const answer = call(lost);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
+import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { childEnv, copyPrograms, processes, until } from './jerboa.mjs';
@@ -183,3 +184,13 @@ export function descendants(pid) {
 
 /** Those of them that a sandbox's code started. */
 export const inside = (pid) => descendants(pid).filter((p) => p.name !== 'init' && !p.name.startsWith('jerboa'));
+
+/** A port that was free a moment ago. */
+export async function freePort() {
+  const listener = net.createServer().listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const { port } = listener.address();
+  listener.close();
+  await once(listener, 'close');
+  return port;
+}

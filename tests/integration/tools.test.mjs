@@ -29,7 +29,7 @@ for (const [name, variant] of Object.entries(variants))
       assert.partialDeepStrictEqual(r.structuredContent,
         { verdict: 'ok', exitCode: 0, signal: null, stdout: 'hello\n', stderr: '', truncated: null, files: [], refused: [], server: null, walls: { missing: isRoot ? [] : ['uid-range'] } });
       const { timings } = r.structuredContent; // that fields are looked at is no matter of course
-      for (const wrong of [{ extra: 1 }, { timings: { ...timings, extra: 1 } }, { verdict: 'fine' }, { files: [{}] }, { exitCode: '0' }])
+      for (const wrong of [{ extra: 1 }, { timings: { ...timings, extra: 1 } }, { verdict: 1 }, { files: [{}] }, { exitCode: '0' }])
         assert.equal(s.allows('run_js_ephemeral', { ...r.structuredContent, ...wrong }), false, JSON.stringify(wrong));
     });
 

@@ -188,6 +188,14 @@ static bool exists(const char *name)
     return access(at("%s", name), F_OK) == 0;
 }
 
+static mode_t mode_of(const char *name)
+{
+    struct stat st;
+
+    assert_int_equal(stat(at("%s", name), &st), 0);
+    return st.st_mode & 07777;
+}
+
 static int start_tree(const struct file *kernel)
 {
     files = kernel;
@@ -375,6 +383,7 @@ static void test_v1_made_over(void **state)
     struct err  e = {0};
     char        place[64], owned[64];
     struct stat st;
+    mode_t      mask;
 
     (void)state;
     make_v1_groups();
@@ -382,9 +391,14 @@ static void test_v1_made_over(void **state)
     assert_int_equal(find_v1("/half", &e), -1);
     assert_non_null(strstr(e.msg, "/memory/half: No such file or directory"));
 
+    mask = umask(077); /* root's, often */
     assert_int_equal(cgroup_v1_delegate(mounts_v1(), getuid(), NULL), 0);
+    umask(mask);
+    assert_int_equal(mode_of("memory/jerboa"), 0755);
+    assert_int_equal(chmod(at("memory/jerboa"), 0700), 0);
     assert_int_equal(cgroup_v1_delegate(mounts_v1(), getuid(), NULL),
-                     0); /* once more is no error */
+                     0); /* once more is no error, and mends */
+    assert_int_equal(mode_of("memory/jerboa"), 0755);
     assert_false(exists("freezer/jerboa"));
     assert_int_equal(find_v1("/half", NULL), 0);
     snprintf(place, sizeof place, "memory/jerboa/%u", (unsigned)getuid());

@@ -218,12 +218,18 @@ static json_t *refused(void)
     return last;
 }
 
-static const char *refused_rule(void)
+/* The only row's. */
+static const char *refused_word(const char *name)
 {
     const json_t *list = refused();
 
     assert_int_equal(json_array_size(list), 1);
-    return json_string_value(json_object_get(json_array_get(list, 0), "rule"));
+    return json_string_value(json_object_get(json_array_get(list, 0), name));
+}
+
+static const char *refused_rule(void)
+{
+    return refused_word("rule");
 }
 
 static void look_up(uint32_t channel, const char *name, enum dns_type type)
@@ -323,16 +329,14 @@ static void test_data_past_the_window_is_a_violation(void **state)
 
 static void test_resets_travel(void **state)
 {
-    static const struct linger at_once = {.l_onoff = 1};
-    char                       byte;
+    char byte;
 
     (void)state;
     begin("npm", NULL);
     connect_to(FIRST, "127.0.0.1", port);
     accept_outside();
     turn(5);
-    setsockopt(outside, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    fd_close(&outside);
+    fd_reset(&outside);
     WAIT(frames[FRAME_RESET] == 1);
     frame(FRAME_DATA, FIRST, STREAM_OUT, "x", 1); /* crossed it: dropped */
     assert_null(violation);
@@ -509,10 +513,14 @@ static void test_policies_refuse(void **state)
         assert_string_equal(refused_rule(), "loopback address 127.0.0.1");
         connect_to(FIRST + 1, "198.18.77.77", 443); /* nobody's made-up address */
         assert_int_equal(frames[FRAME_RESET], 2);
-        assert_string_equal(refused_rule(), "made-up address 198.18.77.77");
+        assert_string_equal(refused_word("allow"),
+                            "nothing to allow: it stands for no name of this sandbox");
+        connect_to(FIRST + 2, "93.184.216.34", 0);
+        assert_int_equal(frames[FRAME_RESET], 3);
+        assert_string_equal(refused_rule(), "port 0");
         if (i == 0) {
-            connect_to(FIRST + 2, "93.184.216.34", 443);
-            assert_int_equal(frames[FRAME_RESET], 3);
+            connect_to(FIRST + 3, "93.184.216.34", 443);
+            assert_int_equal(frames[FRAME_RESET], 4);
             assert_string_equal(refused_rule(), "network policy 'none'");
         }
         egress_free(egress);
@@ -553,6 +561,19 @@ static void begin_with_two(const char *operator_kind, const char *kind)
     spec.operator_policy = policies[0] = make_policy(operator_kind, NULL);
     spec.policy = policies[1] = make_policy(kind, NULL);
     egress = egress_new(base, &spec, &ops, NULL);
+}
+
+/* Options are the operator's: they do not help against the sandbox's own policy. */
+static void test_how_to_allow_depends_on_whose_policy_objects(void **state)
+{
+    (void)state;
+    begin_with_two("npm", "none");
+    connect_to(FIRST, "127.0.0.1", port);
+    assert_string_equal(refused_word("allow"), "a sandbox without this policy of its own");
+    look_up(FIRST + 1, "registry.test", DNS_A);
+    assert_string_equal(refused_word("allow"), "a sandbox without this policy of its own");
+    connect_to(FIRST + 2, "1.1.1.1", 443);
+    assert_string_equal(refused_word("allow"), "--allow 1.1.1.1:443, or --network internet");
 }
 
 /* Wider and narrower again, on a live sandbox; the policy before may be freed at once. */
@@ -706,6 +727,18 @@ static enum dns_code code_of_lookup(uint32_t channel, const char *name, enum dns
     return dns_code(found);
 }
 
+/* ANY, zone transfers and their like: whatever the name servers would say, they are not asked. */
+static void test_questions_about_many_records_are_refused(void **state)
+{
+    static const int types[] = {128, 249, 251, 252, 255};
+
+    (void)state;
+    begin("npm", NULL);
+    for (uint32_t i = 0; i < sizeof types / sizeof *types; i++)
+        assert_int_equal(code_of_lookup(FIRST + i, "registry.test", (enum dns_type)types[i]),
+                         DNS_REFUSED);
+}
+
 static void test_lookups_a_second(void **state)
 {
     const struct egress_limits few = {.lookups_per_second = 5};
@@ -787,10 +820,12 @@ int main(void)
         TEST(test_a_metered_connection_is_not_idle),
         TEST(test_policies_refuse),
         TEST(test_the_narrower_of_two_policies),
+        TEST(test_how_to_allow_depends_on_whose_policy_objects),
         TEST(test_a_policy_changes),
         TEST(test_a_policy_changes_while_a_name_is_resolved),
         TEST(test_connections_at_once),
         TEST(test_connects_a_second),
+        TEST(test_questions_about_many_records_are_refused),
         TEST(test_lookups_a_second),
         TEST(test_what_does_not_answer_is_said),
         TEST(test_a_name_has_a_made_up_address_that_leads_to_it),

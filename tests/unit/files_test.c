@@ -172,6 +172,14 @@ static void wait_for(struct world *w, const size_t *counter)
         event_base_loop(w->base, EVLOOP_ONCE);
 }
 
+/* Until the next change has another time: times of files have the grain of the kernel's clock. */
+static void tick(void)
+{
+    static const struct timespec grain = {.tv_nsec = 20000000};
+
+    nanosleep(&grain, NULL);
+}
+
 /* ---- changes ---- */
 
 static void put(struct world *w, const char *path, const char *text)
@@ -297,9 +305,7 @@ static void writes_through_a_mapping_are_seen(void **state)
     put_size(w, "mapped", 8192);
     open_files(w);
     begin(w);
-    struct timespec tick = {0,
-                            20000000}; /* the time of a file has the grain of the kernel's clock */
-    nanosleep(&tick, NULL);
+    tick();
     int   fd = openat(w->dir_fd, "mapped", O_RDWR | O_CLOEXEC);
     char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_ptr_not_equal(p, MAP_FAILED);
@@ -885,8 +891,7 @@ static void lost_events_before_a_run_are_not_its_own(void **state)
     open_files(w);
     overflow(w);
     put(w, "before", "1");
-    struct timespec tick = {0, 20000000};
-    nanosleep(&tick, NULL);
+    tick();
     begin(w);
     put(w, "after", "1");
     expect(w, "created after\n");
@@ -894,8 +899,7 @@ static void lost_events_before_a_run_are_not_its_own(void **state)
 
 static void more_directories_than_watches(void **state)
 {
-    struct world   *w = *state;
-    struct timespec tick = {0, 20000000};
+    struct world *w = *state;
 
     w->limits.watched = 3; /* the root, d0, d0/d */
     for (int i = 0; i < 5; i++) {
@@ -911,7 +915,7 @@ static void more_directories_than_watches(void **state)
     assert_int_equal(w->notes, 1);
     assert_non_null(strstr(w->note, "max_user_watches"));
     for (int i = 0; i < 3; i++) {
-        nanosleep(&tick, NULL);
+        tick();
         begin(w);
         put(w, "d4/d/new", "1");
         put(w, "d4/d/old", "changed");
@@ -926,7 +930,7 @@ static void more_directories_than_watches(void **state)
         drop_dir(w, "d2/e");
         begin(w); /* what is gone is told late: nobody knows when it went */
         end(w);
-        nanosleep(&tick, NULL);
+        tick();
         begin(w);
         expect(w, "");
     }
@@ -969,8 +973,7 @@ int __wrap_inotify_init1(int flags)
 
 static void without_inotify_runs_walk(void **state)
 {
-    struct world   *w = *state;
-    struct timespec tick = {0, 20000000};
+    struct world *w = *state;
 
     put(w, "old", "1");
     put(w, "gone", "1");
@@ -979,7 +982,7 @@ static void without_inotify_runs_walk(void **state)
     no_inotify = false;
     assert_non_null(strstr(w->note, "max_user_instances"));
     put(w, "before", "1");
-    nanosleep(&tick, NULL);
+    tick();
     begin_quota(w, 100000);
     make_dir(w, "d");
     put(w, "d/new", "1");
@@ -1091,8 +1094,7 @@ static void an_unreadable_directory_does_not_hide_growth(void **state)
     }
     make_dir(w, "old");
     assert_int_equal(fchmodat(w->dir_fd, "old", 0, 0), 0);
-    struct timespec tick = {0, 20000000};
-    nanosleep(&tick, NULL);
+    tick();
     open_files(w);
     begin_quota(w, 1 << 30);
     put(w, "new", "1");

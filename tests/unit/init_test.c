@@ -827,12 +827,6 @@ static uint32_t expect_connect(void)
     return f.channel;
 }
 
-static void send_tcp_reset(int *fd)
-{
-    setsockopt(*fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
-    fd_close(fd);
-}
-
 /* After a violation init would end; here the inbox is emptied and the connection taken away. */
 static void start_over(uint32_t id)
 {
@@ -1080,7 +1074,7 @@ static void a_reset_of_code_is_told(void **state)
     uint32_t    id = expect_connect(), credit = WINDOW_CONNECTION;
 
     (void)state;
-    send_tcp_reset(&code);
+    fd_reset(&code);
     await_frame(FRAME_RESET, id, 0);
     assert_int_equal(send_frame(FRAME_DATA, id, STREAM_IN, "x", 1), 1); /* crossed it */
     assert_int_equal(send_frame(FRAME_END, id, STREAM_IN, NULL, 0), 1);
@@ -1092,14 +1086,14 @@ static void a_reset_of_code_is_told(void **state)
         assert_int_equal(send_data(id, bytes, credit), 1);
         credit = credit_given(id);
     }
-    send_tcp_reset(&code);
+    fd_reset(&code);
     await_frame(FRAME_RESET, id, 0);
 
     code = dial(); /* when it had half closed before */
     id = expect_connect();
     shutdown(code, SHUT_WR);
     await_frame(FRAME_END, id, STREAM_OUT);
-    send_tcp_reset(&code);
+    fd_reset(&code);
     await_frame(FRAME_RESET, id, 0);
     expect_nothing();
 }
@@ -1131,7 +1125,7 @@ static void connections_are_counted(void **state)
     codes[FEW] = dial();
     assert_int_equal(reads(codes[FEW], &byte, 1), -ECONNRESET);
     expect_nothing();
-    send_tcp_reset(&codes[7]);
+    fd_reset(&codes[7]);
     await_frame(FRAME_RESET, first + 7, 0);
     codes[7] = dial(); /* its place is free again */
     assert_int_equal(expect_connect(), first + FEW);
@@ -1387,7 +1381,7 @@ static void a_reset_by_the_server_inside_is_told(void **state)
     int code = answer(3);
 
     (void)state;
-    send_tcp_reset(&code);
+    fd_reset(&code);
     await_frame(FRAME_RESET, 3, 0);
     assert_int_equal(send_frame(FRAME_END, 3, STREAM_IN, NULL, 0), 1); /* crossed it */
     expect_nothing();
@@ -1427,7 +1421,7 @@ static void dials_are_counted(void **state)
         codes[i] = answer(i + 1);
     assert_int_equal(send_dial(DIALS_MAX + 1), 1);
     await_frame(FRAME_ERROR, DIALS_MAX + 1, 0);
-    send_tcp_reset(&codes[7]);
+    fd_reset(&codes[7]);
     await_frame(FRAME_RESET, 8, 0);
     codes[7] = answer(DIALS_MAX + 2); /* its place is free again */
     for (uint32_t i = 1; i <= DIALS_MAX + 2; i++)
@@ -1529,6 +1523,14 @@ static int make_trap_links(void)
            symlink("..", in_dir("up")) + symlink("/proc/self/fd/0", in_dir("fd"));
 }
 
+static void remove_trap_links(void)
+{
+    unlink(in_dir("absolute"));
+    unlink(in_dir("link"));
+    unlink(in_dir("up"));
+    unlink(in_dir("fd"));
+}
+
 static void only_regular_files_below_are_read(void **state)
 {
     static const char *const refused[] = {"absolute", "link", "fd", "up/etc/passwd", "fifo", "up",
@@ -1547,10 +1549,7 @@ static void only_regular_files_below_are_read(void **state)
             fail_msg("%s was opened", refused[i]);
         expect_nothing();
     }
-    unlink(in_dir("absolute"));
-    unlink(in_dir("link"));
-    unlink(in_dir("up"));
-    unlink(in_dir("fd"));
+    remove_trap_links();
     unlink(in_dir("fifo"));
     rmdir(in_dir("d"));
 }
@@ -1675,10 +1674,7 @@ static void what_is_no_directory_below_is_not_scanned(void **state)
         expect(FRAME_ERROR, 5, 0);
         expect_nothing();
     }
-    unlink(in_dir("absolute"));
-    unlink(in_dir("link"));
-    unlink(in_dir("up"));
-    unlink(in_dir("fd"));
+    remove_trap_links();
 }
 
 static void a_large_directory_is_told_in_slices(void **state)

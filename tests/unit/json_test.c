@@ -79,8 +79,12 @@ static void mends_texts(void **state)
         autojson json_t *j = json_text(rows[i][0], strlen(rows[i][0]));
         assert_string_equal(json_string_value(j), rows[i][1]);
     }
+    autojson json_t *empty = json_text(NULL, 0); /* of a buffer that nothing was added to */
+    assert_string_equal(json_string_value(empty), "");
     autojson json_t *nul = json_text("a\0\xff", 3);
     assert_int_equal(json_string_length(nul), 5);
+    autojson json_t *none = json_text(NULL, 0); /* of a buf that has no bytes yet */
+    assert_string_equal(json_string_value(none), "");
 }
 
 int main(void)

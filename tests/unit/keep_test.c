@@ -114,7 +114,6 @@ static void all_of_it_comes_back(void **state)
             }
             assert_int_equal(keep_size(k), SIZE);
             assert_true(keep_is_whole(k));
-            text[10 + 1 + strlen("[… 19,979 bytes left out …]") + 1 + 11] = '\0';
             expect(k, NULL, text, SIZE - 21, 0);
             expect_whole(k, bytes, SIZE);
             keep_free(k);

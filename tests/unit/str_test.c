@@ -191,6 +191,10 @@ static void small_questions(void **state)
     assert_true(str_starts("node:24", "node:"));
     assert_true(str_starts("node", ""));
     assert_false(str_starts("nod", "node"));
+    assert_true(str_ends("@scope:registry", ":registry"));
+    assert_true(str_ends("node", ""));
+    assert_false(str_ends("ode", "node"));
+    assert_false(str_ends("node:", "node"));
     assert_int_equal(str_copy(small, sizeof small, "abc"), 0);
     assert_string_equal(small, "abc");
     assert_int_equal(str_copy(small, sizeof small, "abcd"), -1);
