@@ -20,8 +20,7 @@ struct arguments {
 
 static const struct field fields[] = {
     {"dependencies", FIELD_LIST, offsetof(struct arguments, dependencies), true, 1, PACKAGES_MAX,
-     "As [{\"name\":\"zod\",\"version\":\"^4\"}]; version: range, tag or npm:name@range "
-     "(latest).",
+     "As [{\"name\":\"zod\",\"version\":\"^4\"}]; version as in run_js (latest).",
      "{\"items\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},"
      "\"version\":{\"type\":\"string\"}},\"required\":[\"name\"]}}"},
     {0},
@@ -197,7 +196,7 @@ const struct mcp_tool tool_get_dependency_types = {
     .description =
         "Read TypeScript declarations of npm packages for run_js_ephemeral code, from the package "
         "or @types. types: entry, then files it references, 64 KiB each, 256 KiB in all; leftOut: "
-        "the rest. Without types or on error: hasTypes false, reason. Returns a JSON array.",
+        "the rest. None or error: hasTypes false, reason. Returns a JSON array.",
     .fields = fields,
     .output_schema =
         "{\"type\":\"object\",\"properties\":{\"packages\":{\"type\":\"array\",\"items\":{"

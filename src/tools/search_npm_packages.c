@@ -23,18 +23,13 @@ struct arguments {
     const json_t *qualifiers;
 };
 
-#define STRING ":{\"type\":\"string\"}"
-#define QUALIFIERS                                                                                 \
-    "\"author\"" STRING ",\"maintainer\"" STRING ",\"scope\"" STRING ",\"keywords\"" STRING        \
-    ",\"not\"" STRING ",\"is\"" STRING ",\"boostExact\"" STRING
-
 static const struct field fields[] = {
     {"searchTerm", FIELD_BYTES, offsetof(struct arguments, term), true, 1, WORD_MAX,
      "Words joined by +: markdown+parser."},
     {"qualifiers", FIELD_OBJECT, offsetof(struct arguments, qualifiers), false, 0, 0,
-     "Filters, default none. keywords: a,b (or), a+b (and); not, is: unstable, insecure; "
-     "boostExact: false.",
-     "{\"properties\":{" QUALIFIERS "}}"},
+     "Filters, default none: author, maintainer, scope, keywords (a,b: or; a+b: and), not, is "
+     "(unstable, insecure), boostExact (false).",
+     "{\"additionalProperties\":{\"type\":\"string\"}}"},
     {0},
 };
 
@@ -223,7 +218,7 @@ const struct mcp_tool tool_search_npm_packages = {
     .title = "Search npm",
     .description =
         "Search npm for packages to give run_js_ephemeral: the 5 most popular, with 500 characters "
-        "of README; get_dependency_types has their API. Takes at most 10 s; a registry without "
+        "of README; get_dependency_types has their API. At most 10 s; a registry without "
         "search "
         "is an error. Returns a JSON array.",
     .fields = fields,
