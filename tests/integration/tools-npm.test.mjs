@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { tempDir, until } from './jerboa.mjs';
-import { makeStore, packument, serve, sha512, storeEnv, tarMember, tgz } from './registry.mjs';
+import { makeStore, packument, serve as serveUntagged, sha512, storeEnv, tarMember, tgz } from './registry.mjs';
 import { connectFor, connect, descendants, kinds, refused, text, variants } from './tools.mjs';
 import { makeToken, publish, startVerdaccio } from './verdaccio.mjs';
 
@@ -28,6 +28,11 @@ async function ask(s, dependencies, options) {
   }
   return packages;
 }
+
+/** As registries are: the tag latest is there. */
+const tagged = (name, releases) => ({ ...packument(name, releases), 'dist-tags': { latest: '1.0.0' } });
+const serve = (t, packages, answer = () => false) => serveUntagged(t, packages, (req, res) =>
+  answer(req, res) || (req.url.slice(1) in packages && Boolean(res.end(JSON.stringify(tagged(req.url.slice(1), packages[req.url.slice(1)]))))));
 
 /** A package of one version: {path: content}. */
 const pack = (files, json = {}) => ({ '1.0.0': { tarball: tgz(...Object.entries({ 'package.json': JSON.stringify(json), ...files })
@@ -153,7 +158,7 @@ describe('types of a registry on loopback', limit, () => {
   });
 
   test('documents of 20 MB do not hold up others', async (t) => {
-    const document = packument('large', pack({ 'index.d.ts': 'export {};\n' }));
+    const document = tagged('large', pack({ 'index.d.ts': 'export {};\n' }));
     for (let i = 0; i < 200_000; i++) document.versions[`0.0.${i}`] = { name: 'large', version: `0.0.${i}`, description: 'x'.repeat(40) };
     const body = JSON.stringify(document);
     assert.ok(body.length > 20e6, `${body.length}`);
@@ -188,7 +193,7 @@ describe('search', limit, () => {
     const packages = { a: readme('# a'), b: pack({ readme: 'plain', 'lib/README.md': 'not this' }), c: pack({ 'index.js': '' }), d: readme(long), f: readme('never asked for') };
     const registry = await serve(t, packages, (req, res) => {
       if (req.url.startsWith('/-/v1/search')) res.end(JSON.stringify(canned(['f', 0.1], ['c', 0.5, 10], ['b', 0.5, 20], ['a', 0.9], ['e', 0.4], ['d', 0.4])));
-      else if (req.url === '/e') res.end(JSON.stringify({ ...packument('e', {}), readme: `\n\n${'0123456789'.repeat(60)}` }));
+      else if (req.url === '/e') res.end(JSON.stringify({ ...tagged('e', {}), readme: `\n\n${'0123456789'.repeat(60)}` }));
       else return false;
       return true;
     });
