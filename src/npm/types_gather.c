@@ -91,7 +91,8 @@ void types_gather(struct declarations *d, struct declaration *entry, size_t max,
 {
     struct gathering g = {.d = d, .max = max, .text = ret_text, .rows = ret_left_out};
 
-    g.queue = calloc(d->n + 1, sizeof *g.queue);
+    g.queue =
+        calloc(d->n + 1, sizeof(struct declaration *)); /* NOLINT(bugprone-sizeof-expression) */
     if (!g.queue)
         abort();
     meet(&g, entry);

@@ -20,7 +20,7 @@
 #include "loop/later.h"
 #include "loop/stream.h"
 
-enum { RUNNING_MAX = 8, READ_ROOM = 1 << 17 };
+enum { RUNNING_MAX = 8, READ_ROOM = 1 << 18 };
 
 struct fetch {
     TAILQ_ENTRY(fetch) entry;
@@ -101,7 +101,7 @@ static int start(struct fetch *f, struct err *e)
     struct child_fd fds[] = {{nothing, 0}, {out, 1}, {STDERR_FILENO, 2}, {-1, -1}};
     TRY(child_start(&f->child, f->fetches->base, program, argv, (const char *const *)environ, fds,
                     on_exited, f, e));
-    f->out = stream_new(f->fetches->base, take_fd(&in), -1, READ_ROOM * 2, 0, &stream_ops, f);
+    f->out = stream_new(f->fetches->base, take_fd(&in), -1, READ_ROOM, 0, &stream_ops, f);
     deadline_set(&f->deadline, f->limit_ms);
     return 0;
 }
@@ -199,7 +199,7 @@ struct fetch *fetch_start(struct fetches *all, const char *const *words, int64_t
     if (!f)
         abort();
     f->fetches = all;
-    for (size_t i = 0; words[i] && i < FETCHES_WORDS_MAX; i++)
+    for (size_t i = 0; i < FETCHES_WORDS_MAX && words[i]; i++)
         f->words[i] = str_dup(words[i]);
     f->limit_ms = limit_ms;
     f->done = done;

@@ -122,9 +122,10 @@ static void answers(void **state)
         assert_non_null(answer);
         assert_int_equal(list != NULL, cases[i].expected != NULL);
         buf_init(&seen, 1024);
-        json_array_foreach (list, k, row)
+        json_array_foreach (list, k, row) {
             buf_printf(&seen, "%s(%s) ", json_string_value(json_object_get(row, "name")),
                        json_string_value(json_object_get(row, "description")));
+        }
         if (cases[i].expected)
             assert_string_equal(buf_text(&seen), cases[i].expected);
     }

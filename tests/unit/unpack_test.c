@@ -156,10 +156,10 @@ static void test_no_symlink_followed(void **state)
 
 static void test_limits(void **state)
 {
-    static const struct member members[] = {{"package/1", AE_IFREG, 0644, "12345"},
-                                            {"package/2", AE_IFREG, 0644, "12345"}};
+    static const struct member  members[] = {{"package/1", AE_IFREG, 0644, "12345"},
+                                             {"package/2", AE_IFREG, 0644, "12345"}};
     const struct tarball_limits fits = {2, 10}, few = {1, 10}, small = {2, 9};
-    struct err                 e;
+    struct err                  e;
 
     (void)state;
     assert_int_equal(unpack(members, 2, &fits, &e), 0);
