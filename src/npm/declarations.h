@@ -11,11 +11,12 @@
 #include <stdint.h>
 
 struct declaration {
-    char   *path;
-    int64_t size;      /* of the file */
-    char   *text;      /* its beginning, or NULL: it was not kept */
-    size_t  text_size; /* of what was kept */
-    bool    is_listed; /* among what is gathered (npm/types_gather.h) */
+    char               *path;
+    int64_t             size;      /* of the file */
+    char               *text;      /* its beginning, or NULL: it was not kept */
+    size_t              text_size; /* of what was kept */
+    bool                is_listed; /* among what is gathered (npm/types_gather.h) */
+    struct declaration *next;      /* of those, in the order in which they were met */
 };
 
 struct declarations {

@@ -1,7 +1,6 @@
 #include "npm/types_gather.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/fd.h"
@@ -12,8 +11,7 @@ enum { LEFT_OUT_MAX = 40 }; /* rows */
 
 struct gathering {
     struct declarations *d;
-    struct declaration **queue; /* in the order in which they were met */
-    size_t               n;
+    struct declaration  *last; /* that was met */
     size_t               max, left_out;
     struct buf          *text;
     json_t              *rows;
@@ -24,7 +22,10 @@ static void meet(struct gathering *g, struct declaration *file)
     if (!file || file->is_listed)
         return;
     file->is_listed = true;
-    g->queue[g->n++] = file;
+    file->next = NULL;
+    if (g->last)
+        g->last->next = file;
+    g->last = file;
 }
 
 struct finding {
@@ -91,19 +92,14 @@ void types_gather(struct declarations *d, struct declaration *entry, size_t max,
 {
     struct gathering g = {.d = d, .max = max, .text = ret_text, .rows = ret_left_out};
 
-    g.queue =
-        calloc(d->n + 1, sizeof(struct declaration *)); /* NOLINT(bugprone-sizeof-expression) */
-    if (!g.queue)
-        abort();
     meet(&g, entry);
-    for (size_t i = 0; i < g.n; i++) {
-        struct finding f = {&g, g.queue[i]};
-        show(&g, g.queue[i], i == 0);
-        if (g.queue[i]->text)
-            types_refs(g.queue[i]->text, g.queue[i]->text_size, on_reference, &f);
+    for (struct declaration *file = entry; file; file = file->next) {
+        struct finding f = {&g, file};
+        show(&g, file, file == entry);
+        if (file->text)
+            types_refs(file->text, file->text_size, on_reference, &f);
     }
     if (g.left_out > LEFT_OUT_MAX)
         json_array_append_new(ret_left_out,
                               json_sprintf("and %zu more", g.left_out - LEFT_OUT_MAX));
-    free(g.queue);
 }
