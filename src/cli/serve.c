@@ -197,6 +197,7 @@ static int service_init(struct service *s, const struct options *o, struct err *
     TRY(make_layers(s, o, e));
     make_boxes(s, o);
     s->tools.outputs = outputs_new();
+    s->tools.fetches = fetches_new(s->base);
     s->tools.shares = shares_new(s->base, s->files_dir, &shares_ops, s);
     s->tools.files_quota_bytes = o->files_quota_bytes;
     s->tools.words = (struct words){.memory_bytes = o->sandbox.memory_bytes,
@@ -243,6 +244,7 @@ static void service_done(struct service *s)
         layers_free(s->tools.layers);
     if (s->tools.shares)
         shares_free(s->tools.shares);
+    fetches_free(s->tools.fetches);
     if (s->tools.outputs)
         outputs_free(s->tools.outputs);
     for (size_t i = 0; i < TOOLS_POLICIES; i++)

@@ -55,7 +55,7 @@ static int fetch_into(struct assembly *a, const char *name, const struct release
     a->n++;
     download_unlock(
         &a->tarballs[a->n - 1]); /* the next may be the same file: we would wait for us */
-    if (unpack_tgz(a->tarballs[a->n - 1].fd, dir_fd, &unpack_limits, e) < 0)
+    if (unpack_tgz(a->tarballs[a->n - 1].fd, dir_fd, &tarball_limits, e) < 0)
         return err_wrap(e, "%s %s", name, release->version);
     return 0;
 }

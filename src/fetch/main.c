@@ -6,11 +6,14 @@
  *   jerboa-fetch [--answer] tool NAME              a program of Jerboa's own use: its directory
  *   jerboa-fetch [--answer] package NAME [RANGE]   a tarball in the store
  *   jerboa-fetch config KEY                        what npm's configuration says
+ *   jerboa-fetch [--answer] types MAX NAME RANGE   its types, at most so many bytes: JSON
+ *   jerboa-fetch [--answer] search QUERY SCOPE     packages that the registry finds: JSON
+ *   jerboa-fetch [--answer] readme NAME            the beginning of its README: JSON
  *
- * stdout: the path, or the value. stderr: progress, and one sentence when it fails; with --answer
- * that goes to stdout too, for a program that reads it. Ends with 0, 1 failed, 2 usage, 3 the
- * registry cannot be reached. A signal may end it at any point: the next one cleans up, or goes on
- * from there (store/entry.h, fetch/download.h). */
+ * stdout: the path, the value, the JSON. stderr: progress, and one sentence when it fails; with
+ * --answer that goes to stdout too, for a program that reads it. Ends with 0, 1 failed, 2 usage, 3
+ * the registry cannot be reached. A signal may end it at any point: the next one cleans up, or goes
+ * on from there (store/entry.h, fetch/download.h). */
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
@@ -20,43 +23,83 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
+#include "base/buf.h"
+#include "base/str.h"
 #include "fetch/assemble.h"
 #include "fetch/package.h"
+#include "fetch/search.h"
 #include "fetch/tool.h"
+#include "fetch/types.h"
 #include "store/runtime.h"
 
-static int do_runtime(char **words, char ret[PATH_MAX], struct err *e)
+enum { TYPES_MAX = 1 << 20, ANSWER_MAX = 8 << 20 };
+
+static int do_runtime(char **words, struct buf *ret, struct err *e)
 {
-    return assemble_runtime(words[0], ret, e);
+    char path[PATH_MAX];
+
+    TRY(assemble_runtime(words[0], path, e));
+    return buf_printf(ret, "%s", path);
 }
 
-static int do_verify(char **words, char ret[PATH_MAX], struct err *e)
+static int do_verify(char **words, struct buf *ret, struct err *e)
 {
-    return assemble_verified(words[0], ret, e);
+    char path[PATH_MAX];
+
+    TRY(assemble_verified(words[0], path, e));
+    return buf_printf(ret, "%s", path);
 }
 
-static int do_tool(char **words, char ret[PATH_MAX], struct err *e)
+static int do_tool(char **words, struct buf *ret, struct err *e)
 {
-    return tool_fetch(words[0], ret, e);
+    char path[PATH_MAX];
+
+    TRY(tool_fetch(words[0], path, e));
+    return buf_printf(ret, "%s", path);
 }
 
-static int do_package(char **words, char ret[PATH_MAX], struct err *e)
+static int do_package(char **words, struct buf *ret, struct err *e)
 {
-    return package_fetch(words[0], words[1] ? words[1] : "latest", ret, e);
+    char path[PATH_MAX];
+
+    TRY(package_fetch(words[0], words[1] ? words[1] : "latest", path, e));
+    return buf_printf(ret, "%s", path);
 }
 
-static int do_config(char **words, char ret[PATH_MAX], struct err *e)
+static int do_config(char **words, struct buf *ret, struct err *e)
 {
-    return package_config(words[0], ret, e);
+    char value[PATH_MAX];
+
+    TRY(package_config(words[0], value, e));
+    return buf_printf(ret, "%s", value);
+}
+
+static int do_types(char **words, struct buf *ret, struct err *e)
+{
+    int64_t max_bytes;
+
+    TRY(str_parse_count(words[0], 1, TYPES_MAX, &max_bytes, e));
+    return types_fetch(words[1], words[2], (size_t)max_bytes, ret, e);
+}
+
+static int do_search(char **words, struct buf *ret, struct err *e)
+{
+    return search_fetch(words[0], words[1], ret, e);
+}
+
+static int do_readme(char **words, struct buf *ret, struct err *e)
+{
+    return search_readme(words[0], ret, e);
 }
 
 static const struct job {
     const char *name;
     int         words_min, words_max;
-    int (*run)(char **words, char ret[PATH_MAX], struct err *e); /* words end with NULL */
+    int (*run)(char **words, struct buf *ret, struct err *e); /* words end with NULL */
 } jobs[] = {
     {"runtime", 1, 1, do_runtime}, {"verify", 1, 1, do_verify}, {"tool", 1, 1, do_tool},
-    {"package", 1, 2, do_package}, {"config", 1, 1, do_config},
+    {"package", 1, 2, do_package}, {"config", 1, 1, do_config}, {"types", 3, 3, do_types},
+    {"search", 2, 2, do_search},   {"readme", 1, 1, do_readme},
 };
 
 static const struct job *find(const char *name, int words)
@@ -75,14 +118,16 @@ static int status_of(enum err_kind kind)
 
 int main(int argc, char **argv)
 {
-    bool              answer = argc > 1 && strcmp(argv[1], "--answer") == 0;
-    const struct job *job = find(argv[1 + answer], argc - answer - 2);
-    struct err        e = {0};
-    char              result[PATH_MAX];
+    bool               answer = argc > 1 && strcmp(argv[1], "--answer") == 0;
+    const struct job  *job = find(argv[1 + answer], argc - answer - 2);
+    struct err         e = {0};
+    autobuf struct buf result;
 
+    buf_init(&result, ANSWER_MAX);
     if (!job) {
         fprintf(stderr, "usage: jerboa-fetch [--answer] runtime IMAGE | verify IMAGE | "
-                        "tool NAME | package NAME [RANGE] | config KEY\n");
+                        "tool NAME | package NAME [RANGE] | config KEY | types MAX NAME RANGE | "
+                        "search QUERY SCOPE | readme NAME\n");
         return 2;
     }
     if (answer)
@@ -90,11 +135,11 @@ int main(int argc, char **argv)
     umask(022);                           /* sandboxes read the store as another user */
     signal(SIGPIPE, SIG_IGN);
     setlocale(LC_CTYPE, "C.UTF-8"); /* libarchive reads names by it */
-    if (job->run(argv + 2 + answer, result, &e) < 0) {
+    if (job->run(argv + 2 + answer, &result, &e) < 0) {
         fprintf(answer ? stdout : stderr, "%s%s\n", answer ? "" : "jerboa: ", e.msg);
         return status_of(e.kind);
     }
-    if (printf("%s\n", result) < 0 || fflush(stdout) != 0) {
+    if (printf("%s\n", buf_text(&result)) < 0 || fflush(stdout) != 0) {
         fprintf(stderr, "jerboa: write to stdout: %s\n", strerror(errno));
         return 1;
     }

@@ -93,37 +93,48 @@ static char *packument_url(const char *registry, const char *package)
     return str_format("%s%.*s%%2f%s", registry, (int)(slash - package), package, slash + 1);
 }
 
-static json_t *get_packument(struct registry *r, const char *registry, const char *package,
-                             struct err *e)
+static json_t *get_json(struct registry *r, const char *url, const char *accept, struct err *e)
 {
-    autofree char      *url = packument_url(registry, package);
     autobuf struct buf  text;
     struct http_request request = {
         .url = url,
-        .accept = "application/vnd.npm.install-v1+json, application/json;q=0.8",
+        .accept = accept,
         .max_bytes = PACKUMENT_MAX,
         .take = take_text,
         .owner = &text,
     };
-    json_t *packument;
+    json_t *document;
 
     buf_init(&text, PACKUMENT_MAX);
     if (http_get(r->http, &request, e) < 0)
         return NULL;
-    packument = json_parse((const char *)text.data, text.size, NULL);
-    if (!packument) /* the parser's sentence would quote the server */
+    document = json_parse((const char *)text.data, text.size, NULL);
+    if (!document) /* the parser's sentence would quote the server */
         err_set(e, ERR_INVALID, "the registry's answer is not JSON");
-    return packument;
+    return document;
+}
+
+/* What an installer needs, where the registry has that; or all of it. */
+static const char brief[] = "application/vnd.npm.install-v1+json, application/json;q=0.8";
+static const char whole[] = "application/json";
+
+static json_t *get_packument(struct registry *r, const char *package, const char *accept,
+                             char ret_registry[NPM_CONFIG_URL_MAX], struct err *e)
+{
+    autofree char *url = NULL;
+
+    if (npm_config_registry(r->config, package, ret_registry, e) < 0)
+        return NULL;
+    url = packument_url(ret_registry, package);
+    return get_json(r, url, accept, e);
 }
 
 static int resolve(struct registry *r, const char *package, const struct release_want *want,
                    struct release *ret, struct err *e)
 {
     char             registry[NPM_CONFIG_URL_MAX];
-    autojson json_t *packument = NULL;
+    autojson json_t *packument = get_packument(r, package, brief, registry, e);
 
-    TRY(npm_config_registry(r->config, package, registry, e));
-    packument = get_packument(r, registry, package, e);
     return packument ? packument_pick(packument, registry, want, ret, e) : -1;
 }
 
@@ -132,6 +143,49 @@ int registry_resolve(struct registry *r, const char *package, const struct relea
 {
     TRY(check_name(package, e));
     return resolve(r, package, want, ret, e) < 0 ? err_wrap(e, "npm package %s", package) : 0;
+}
+
+/* npm itself writes such a sentence where a package has none. */
+static bool is_readme(const char *text)
+{
+    return text && *text && !str_starts(text, "ERROR: No README data found");
+}
+
+static int resolve_readme(struct registry *r, const char *package, char **ret_readme,
+                          struct release *ret, struct err *e)
+{
+    static const struct release_want latest = {.range = "latest", .use_tags = true};
+    char                             registry[NPM_CONFIG_URL_MAX];
+    autojson json_t                 *packument = get_packument(r, package, whole, registry, e);
+    const char                      *readme;
+
+    if (!packument)
+        return -1;
+    readme = json_string_value(json_object_get(packument, "readme"));
+    *ret_readme = is_readme(readme) ? str_dup(readme) : NULL;
+    return *ret_readme ? 0 : packument_pick(packument, registry, &latest, ret, e);
+}
+
+int registry_resolve_readme(struct registry *r, const char *package, char **ret_readme,
+                            struct release *ret, struct err *e)
+{
+    TRY(check_name(package, e));
+    return resolve_readme(r, package, ret_readme, ret, e) < 0
+               ? err_wrap(e, "npm package %s", package)
+               : 0;
+}
+
+int registry_get(struct registry *r, const char *scope, const char *path,
+                 char ret_registry[NPM_CONFIG_URL_MAX], json_t **ret, struct err *e)
+{
+    autofree char *any = str_format("%s%sany", scope, *scope ? "/" : "");
+    autofree char *url = NULL;
+
+    *ret_registry = '\0';
+    TRY(npm_config_registry(r->config, any, ret_registry, e));
+    url = str_format("%s%s", ret_registry, path);
+    *ret = get_json(r, url, whole, e);
+    return *ret ? 0 : -1;
 }
 
 /* ---- tarballs ---- */

@@ -20,6 +20,15 @@ const char      *registry_note(const struct registry *r); /* npm_config_note's *
 int registry_resolve(struct registry *r, const char *package, const struct release_want *want,
                      struct release *ret, struct err *e);
 
+/* The text `readme` of its whole document (the caller frees it), or NULL and the latest release. */
+int registry_resolve_readme(struct registry *r, const char *package, char **ret_readme,
+                            struct release *ret, struct err *e);
+
+/* A document of the registry itself, below its address; of the registry of a scope ("@name"), or of
+ * that of all others (""). `ret_registry` is set in any case. */
+int registry_get(struct registry *r, const char *scope, const char *path,
+                 char ret_registry[NPM_CONFIG_URL_MAX], json_t **ret, struct err *e);
+
 /* Completes the file, which may hold the beginning of the tarball already: the server is asked for
  * the rest. On success its sha512 was right; if it is wrong because of an old beginning, all is
  * fetched anew. On ERR_UNAVAILABLE what came so far is worth keeping. */

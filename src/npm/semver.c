@@ -19,6 +19,8 @@ enum op { OP_EQ, OP_LT, OP_LE, OP_GT, OP_GE, OP_CARET, OP_TILDE };
 struct partial {
     struct semver v;
     int           known;
+    bool          has_marks;   /* more in front than one "v": not of a full version */
+    bool          is_disorder; /* a number behind an x */
 };
 
 struct set {
@@ -181,13 +183,16 @@ static int parse_x(const char **p, struct partial *ret, int index)
 static int parse_partial(const char **p, const char *end, struct partial *ret)
 {
     struct partial part = {.known = 3};
+    const char    *start = *p;
     int            i = 0;
 
     while (**p == 'v' || **p == '=')
         (*p)++;
+    part.has_marks = *p - start > 1 || *start == '=';
     do {
         if (parse_x(p, &part, i) < 0)
             return -1;
+        part.is_disorder = part.is_disorder || (part.known < i && isdigit((unsigned char)(*p)[-1]));
         i++;
     } while (i < 3 && **p == '.' && (*p)++);
     if (i < part.known)
@@ -302,6 +307,12 @@ static void set_require_comparator(struct set *s, enum op op, struct partial *p)
     }
 }
 
+/* npm's package takes "==1.2" and not "==1.2.3"; so do we. */
+static bool has_full_marks(const struct partial *p)
+{
+    return p->known == 3 && p->has_marks;
+}
+
 /* "1.2 - 2.3"; false when the set is not of this form. */
 static bool set_read_hyphen(struct set *s, const char *p, const char *end)
 {
@@ -314,6 +325,8 @@ static bool set_read_hyphen(struct set *s, const char *p, const char *end)
         return false;
     skip_blanks(&p);
     if (p >= end || parse_partial(&p, end, &to) < 0 || p != end)
+        return false;
+    if (has_full_marks(&from) || has_full_marks(&to))
         return false;
     set_require_comparator(s, OP_GE, &from);
     set_require_comparator(s, OP_LE, &to);
@@ -331,6 +344,8 @@ static int set_read(struct set *s, const char *p, const char *end)
         struct partial part;
         enum op        op = parse_op(&p);
         if (p >= end || parse_partial(&p, end, &part) < 0)
+            return -1;
+        if (op != OP_CARET && op != OP_TILDE && (has_full_marks(&part) || part.is_disorder))
             return -1;
         set_require_comparator(s, op, &part);
         skip_blanks(&p);

@@ -30,6 +30,12 @@
       "give each a package name and a semver range, dist-tag or npm:name@range")                   \
     X(INSTALL, "The dependencies could not be installed: %s",                                      \
       "the code was not run; correct name or version, or try again later")                         \
+    X(BAD_SEARCH, "The search is not valid: %s",                                                   \
+      "give searchTerm as words joined by +, and qualifiers as words without blanks")              \
+    X(NO_SEARCH, "Packages cannot be searched here: %s",                                           \
+      "name packages that you know: get_dependency_types tells whether the registry has them")     \
+    X(SEARCH, "The search failed: %s",                                                             \
+      "try again later, or name packages that you know to get_dependency_types")                   \
     X(BAD_COMMAND, "Command %zu is empty, no string, or has a NUL in it",                          \
       "give each command as a non-empty string; none was run")                                     \
     X(COMMAND, "Command %zu failed with %s", "its stderr follows; later commands were not run")    \

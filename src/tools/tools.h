@@ -11,6 +11,7 @@
 #include "deps/layers.h"
 #include "egress/policy.h"
 #include "mcp/server.h"
+#include "tools/fetches.h"
 #include "tools/outputs.h"
 #include "tools/shares.h"
 #include "tools/words.h"
@@ -25,6 +26,7 @@ struct tools {
     struct layers     *layers;
     struct shares     *shares;                   /* FILES_DIR, for each who has one */
     struct outputs    *outputs;                  /* of runs, whole */
+    struct fetches    *fetches;                  /* what asks the registry */
     struct following  *following;                /* files of sandboxes, for subscribers */
     struct policy     *policies[TOOLS_POLICIES]; /* that a sandbox may be given */
     bool               told_private;             /* that files/ goes with its sandbox: once */
@@ -44,7 +46,10 @@ extern const struct mcp_prompt   tools_prompts[];
 extern const struct mcp_resource tools_resources[];
 void                             tools_list_resources(struct mcp_call *c);
 
-#define TOOLS(X) X(sandbox_initialize) X(sandbox_exec) X(run_js) X(sandbox_stop) X(run_js_ephemeral)
+#define TOOLS(X)                                                                                   \
+    X(sandbox_initialize)                                                                          \
+    X(sandbox_exec)                                                                                \
+    X(run_js) X(sandbox_stop) X(run_js_ephemeral) X(get_dependency_types) X(search_npm_packages)
 
 #define TOOLS_DECLARE(name) extern const struct mcp_tool tool_##name;
 TOOLS(TOOLS_DECLARE)

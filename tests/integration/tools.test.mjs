@@ -17,9 +17,9 @@ for (const [name, variant] of Object.entries(variants))
     before(async () => { s = await connect(variant, ['--files', files]); });
     after(() => s.close());
 
-    test('lists the five tools, with output schemas and hints', () => {
+    test('lists the seven tools, with output schemas and hints', () => {
       assert.deepEqual(s.tools.map((tool) => tool.name).sort(),
-        ['run_js', 'run_js_ephemeral', 'sandbox_exec', 'sandbox_initialize', 'sandbox_stop']);
+        ['get_dependency_types', 'run_js', 'run_js_ephemeral', 'sandbox_exec', 'sandbox_initialize', 'sandbox_stop', 'search_npm_packages']);
       for (const tool of s.tools) assert.ok(tool.outputSchema && tool.annotations.title !== '' && tool.description, tool.name);
     });
 

@@ -70,10 +70,10 @@ export async function makeToken(url) {
   return token;
 }
 
-/** Version 1.0.0 of a package. */
-export async function publish(url, token, name, tarball) {
+/** Version 1.0.0 of a package; `more` is what its manifest says besides. */
+export async function publish(url, token, name, tarball, more = {}) {
   const file = `${name.split('/').at(-1)}-1.0.0.tgz`;
-  const manifest = { name, version: '1.0.0', dist: { integrity: sha512(tarball), tarball: `${url}/${name}/-/${file}` } };
+  const manifest = { ...more, name, version: '1.0.0', dist: { integrity: sha512(tarball), tarball: `${url}/${name}/-/${file}` } };
   const published = await fetch(`${url}/${name.replace('/', '%2f')}`, { method: 'PUT',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
     body: JSON.stringify({ _id: name, name, 'dist-tags': { latest: '1.0.0' }, versions: { '1.0.0': manifest },

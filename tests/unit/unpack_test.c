@@ -61,7 +61,7 @@ static int make_tgz(const struct member *members, size_t n)
     return fd;
 }
 
-static int unpack(const struct member *members, size_t n, const struct unpack_limits *limits,
+static int unpack(const struct member *members, size_t n, const struct tarball_limits *limits,
                   struct err *e)
 {
     autofd int tgz = make_tgz(members, n);
@@ -99,7 +99,7 @@ static void test_good(void **state)
     struct err e;
 
     (void)state;
-    assert_int_equal(unpack(members, sizeof members / sizeof *members, &unpack_limits, &e), 0);
+    assert_int_equal(unpack(members, sizeof members / sizeof *members, &tarball_limits, &e), 0);
     assert_file("package.json", "{}", 0644);
     assert_file("bin/node", "#!", 0755);
     assert_file("a/b/c", "deep", 0644);
@@ -127,7 +127,7 @@ static void test_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        if (unpack(&members[i], 1, &unpack_limits, &e) == 0)
+        if (unpack(&members[i], 1, &tarball_limits, &e) == 0)
             fail_msg("%s was unpacked", members[i].name);
         assert_int_equal(e.kind, ERR_INVALID);
         assert_null(strchr(e.msg, '\033'));
@@ -151,15 +151,15 @@ static void test_no_symlink_followed(void **state)
     snprintf(link, sizeof link, "%s/out", dir_path);
     assert_int_equal(symlink("/tmp", link), 0);
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-        assert_int_equal(unpack(&members[i], 1, &unpack_limits, &e), -1);
+        assert_int_equal(unpack(&members[i], 1, &tarball_limits, &e), -1);
 }
 
 static void test_limits(void **state)
 {
-    static const struct member members[] = {{"package/1", AE_IFREG, 0644, "12345"},
-                                            {"package/2", AE_IFREG, 0644, "12345"}};
-    const struct unpack_limits fits = {2, 10}, few = {1, 10}, small = {2, 9};
-    struct err                 e;
+    static const struct member  members[] = {{"package/1", AE_IFREG, 0644, "12345"},
+                                             {"package/2", AE_IFREG, 0644, "12345"}};
+    const struct tarball_limits fits = {2, 10}, few = {1, 10}, small = {2, 9};
+    struct err                  e;
 
     (void)state;
     assert_int_equal(unpack(members, 2, &fits, &e), 0);
@@ -178,7 +178,7 @@ static void test_too_deep(void **state)
     (void)state;
     for (int i = 0; i < 100; i++)
         strcat(name, "/d");
-    assert_int_equal(unpack(&member, 1, &unpack_limits, &e), -1);
+    assert_int_equal(unpack(&member, 1, &tarball_limits, &e), -1);
     assert_int_equal(e.kind, ERR_LIMIT);
 }
 
@@ -194,13 +194,13 @@ static void test_damaged(void **state)
     for (off_t cut = size - 9; cut > 0; cut -= 16) { /* the last 8 bytes are gzip's own check */
         assert_int_equal(ftruncate(tgz, cut), 0);
         lseek(tgz, 0, SEEK_SET);
-        assert_int_equal(unpack_tgz(tgz, dir, &unpack_limits, &e), -1);
+        assert_int_equal(unpack_tgz(tgz, dir, &tarball_limits, &e), -1);
         assert_int_equal(e.kind, ERR_INVALID);
     }
     assert_int_equal(ftruncate(tgz, 0), 0);
     assert_int_equal(write(tgz, "no archive at all", 17), 17);
     lseek(tgz, 0, SEEK_SET);
-    assert_int_equal(unpack_tgz(tgz, dir, &unpack_limits, &e), -1);
+    assert_int_equal(unpack_tgz(tgz, dir, &tarball_limits, &e), -1);
 }
 
 static int set_up(void **state)

@@ -1,0 +1,80 @@
+/* fuzz-types - which file of a package holds its types, and what that one names.
+ *
+ * An input is package.json, a NUL, names of files separated by newlines, a NUL, the text that each
+ * of them has. Asserted: what is found is one of the files, and what is shown has its bounds. */
+#include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "npm/types_entry.h"
+#include "npm/types_gather.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { SHOWN_MAX = 300 };
+
+static void require(int truth)
+{
+    if (!truth)
+        abort();
+}
+
+/* What stands before the next NUL; *at moves behind it. */
+static char *take_part(const uint8_t **at, size_t *size)
+{
+    const uint8_t *end = *size ? memchr(*at, '\0', *size) : NULL;
+    size_t         n = end ? (size_t)(end - *at) : *size;
+    char          *part = str_ndup((const char *)*at, n);
+
+    *at += n + (end != NULL);
+    *size -= n + (end != NULL);
+    return part;
+}
+
+static void add_files(struct declarations *d, char *names, const char *text, size_t text_size)
+{
+    for (char *name = strtok(names, "\n"); name; name = strtok(NULL, "\n")) {
+        if (!declarations_is_one(name) || strlen(name) >= PATH_MAX)
+            continue;
+        declarations_add(d, name, (int64_t)text_size);
+        if (d->n % 5 == 4) /* one that was not kept */
+            continue;
+        d->list[d->n - 1].text = malloc(text_size + 1);
+        require(d->list[d->n - 1].text != NULL);
+        if (text_size)
+            memcpy(d->list[d->n - 1].text, text, text_size);
+        d->list[d->n - 1].text_size = text_size;
+    }
+    declarations_sort(d);
+}
+
+static void gather(struct declarations *d, struct declaration *entry)
+{
+    autobuf struct buf text;
+    autojson json_t   *left_out = json_array();
+
+    require(entry >= d->list && entry < d->list + d->n);
+    buf_init(&text, SHOWN_MAX + 2 * PATH_MAX);
+    types_gather(d, entry, SHOWN_MAX, &text, left_out);
+    require(text.size <= SHOWN_MAX || text.size <= strlen(entry->path) + 8);
+    require(json_array_size(left_out) <= 41);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct declarations d = {0};
+    const uint8_t      *at = data ? data : (const uint8_t *)"";
+    autofree char      *json = take_part(&at, &size), *names = take_part(&at, &size);
+    autojson json_t    *package = json_loads(json, 0, NULL);
+    struct declaration *entry;
+
+    add_files(&d, names, (const char *)at, size);
+    entry = types_entry(package, &d);
+    if (entry)
+        gather(&d, entry);
+    declarations_done(&d);
+    return 0;
+}

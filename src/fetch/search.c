@@ -1,0 +1,164 @@
+#include "fetch/search.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "fetch/download.h"
+#include "npm/search_answer.h"
+#include "npm/tarball.h"
+#include "store/downloads.h"
+#include "store/store.h"
+
+enum { FOUND = 5, SNIPPET_CHARACTERS = 500, SNIPPET_BYTES = 4 * SNIPPET_CHARACTERS };
+
+static int tell(json_t *answer_take, struct buf *ret, struct err *e)
+{
+    autojson json_t *answer = answer_take;
+    autofree char   *text = json_dumps(answer, JSON_COMPACT);
+
+    if (!text || buf_add(ret, text, strlen(text)) < 0)
+        return err_set(e, ERR_LIMIT, "the registry's answer is too long");
+    return 0;
+}
+
+/* ---- packages ---- */
+
+static json_t *no_search(const char *registry, const char *why)
+{
+    struct url url;
+    char       shown[160] = "";
+
+    if (url_parse(registry, &url, NULL) == 0)
+        url_show(&url, shown, sizeof shown);
+    return json_pack("{s:o}", "reason",
+                     json_sprintf("the registry %s has no search (%s)", shown, why));
+}
+
+static int search(struct registry *r, const char *query, const char *scope, struct buf *ret,
+                  struct err *e)
+{
+    char             registry[NPM_CONFIG_URL_MAX];
+    autojson json_t *answer = NULL;
+    json_t          *list = NULL;
+    int              got = registry_get(r, scope, query, registry, &answer, e);
+
+    if (got < 0 && e->kind == ERR_NOT_FOUND)
+        return tell(no_search(registry, "HTTP status 404"), ret, e);
+    TRY(got);
+    list = search_answer_pick(answer, FOUND);
+    if (!list)
+        return tell(no_search(registry, "it answers with something else"), ret, e);
+    return tell(json_pack("{s:o}", "packages", list), ret, e);
+}
+
+int search_fetch(const char *query, const char *scope, struct buf *ret, struct err *e)
+{
+    struct registry *r = registry_open(NPM_CONFIG_USER, e);
+    int              done;
+
+    if (!r)
+        return -1;
+    done = search(r, query, scope, ret, e);
+    registry_free(r);
+    return done;
+}
+
+/* ---- README ---- */
+
+/* Behind blanks, so many characters. */
+static json_t *snippet(const char *text, size_t size)
+{
+    size_t blank = 0, end, characters = 0;
+
+    while (blank < size && strchr(" \t\r\n", text[blank]) && text[blank])
+        blank++;
+    text += blank;
+    size -= blank;
+    for (end = 0; end < size; end++) {
+        bool continues = ((unsigned char)text[end] & 0xc0) == 0x80;
+        if (!continues && ++characters > SNIPPET_CHARACTERS)
+            break;
+        if (end >= SNIPPET_BYTES)
+            break;
+    }
+    return json_text(text, end);
+}
+
+struct readme {
+    char   text[SNIPPET_BYTES * 2];
+    size_t size;
+    bool   is_markdown;
+};
+
+static bool is_readme(const char *path)
+{
+    return strncasecmp(path, "readme", 6) == 0 && (path[6] == '\0' || path[6] == '.') &&
+           !strchr(path, '/');
+}
+
+static int take_readme(void *owner, struct tarball *t, const struct tarball_member *m,
+                       struct err *e)
+{
+    struct readme *r = owner;
+    ssize_t        n;
+
+    if (m->is_dir || !is_readme(m->path) || r->is_markdown)
+        return 0;
+    r->is_markdown = strcasecmp(m->path, "readme.md") == 0;
+    r->size = 0;
+    while (r->size < sizeof r->text &&
+           (n = tarball_read(t, r->text + r->size, sizeof r->text - r->size, e)) != 0) {
+        TRY((int)n);
+        r->size += (size_t)n;
+    }
+    return 0;
+}
+
+static int read_tarball(struct registry *r, const char *name, const struct release *release,
+                        struct readme *ret, struct err *e)
+{
+    char       path[PATH_MAX];
+    autofd int fd = -1;
+
+    TRY(download_keep(r, name, release, path, e));
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, "read a tarball of the store");
+    return tarball_each(fd, &tarball_limits, take_readme, ret, e);
+}
+
+static int find_readme(struct registry *r, const char *name, json_t **ret, struct err *e)
+{
+    autofree char *text = NULL;
+    struct release release;
+    struct readme  readme = {0};
+
+    TRY(registry_resolve_readme(r, name, &text, &release, e));
+    if (text) {
+        *ret = snippet(text, strlen(text));
+        return 0;
+    }
+    TRY(read_tarball(r, name, &release, &readme, e));
+    *ret = readme.size ? snippet(readme.text, readme.size) : NULL;
+    return 0;
+}
+
+int search_readme(const char *name, struct buf *ret, struct err *e)
+{
+    struct registry *r = registry_open(NPM_CONFIG_USER, e);
+    json_t          *text = NULL;
+    int              done;
+
+    if (!r)
+        return -1;
+    downloads_sweep();
+    done = find_readme(r, name, &text, e);
+    registry_free(r);
+    return done < 0 ? store_explain(e) : tell(json_pack("{s:o*}", "readme", text), ret, e);
+}

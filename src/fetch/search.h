@@ -1,0 +1,15 @@
+/* search - packages that a registry finds, and the beginning of a package's README, both as JSON;
+ * with the user's configuration. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* `query` is of npm/search_query.h; `scope` ("@name", or "") chooses the registry.
+ *   {"packages": [{"name": …, "description": …}, …]}: at most five
+ *   {"reason": …}: one sentence, this registry has no search */
+int search_fetch(const char *query, const char *scope, struct buf *ret, struct err *e);
+
+/* {"readme": …}: at most 500 characters, of the registry's document, else of the latest tarball;
+ * without the member when there is none. */
+int search_readme(const char *name, struct buf *ret, struct err *e);

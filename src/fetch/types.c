@@ -1,0 +1,290 @@
+#include "fetch/types.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "fetch/download.h"
+#include "npm/tarball.h"
+#include "npm/types_entry.h"
+#include "npm/types_gather.h"
+#include "store/downloads.h"
+#include "store/store.h"
+
+/* What is kept of one file, of all files, of package.json. */
+enum { FILE_MAX = 512 << 10, TEXTS_MAX = 48 << 20, PACKAGE_MAX = 1 << 20, NAME_BYTES = 256 };
+
+static const struct tarball_limits limits = {.members = 200000, .bytes = 512ll << 20};
+
+struct contents {
+    struct declarations files;
+    json_t             *package; /* its package.json, or NULL */
+    struct declaration *entry;   /* or NULL */
+    size_t              kept_bytes;
+};
+
+static void contents_done(struct contents *c)
+{
+    declarations_done(&c->files);
+    json_decref(c->package);
+}
+
+/* ---- the tarball ---- */
+
+/* The beginning of the member. */
+static int read_text(struct tarball *t, const struct tarball_member *m, size_t max, char **ret,
+                     size_t *ret_size, struct err *e)
+{
+    size_t         want = m->size < (int64_t)max ? (size_t)m->size : max, size = 0;
+    autofree char *text = malloc(want + 1);
+
+    if (!text)
+        abort();
+    while (size < want) {
+        ssize_t n = tarball_read(t, text + size, want - size, e);
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            return tarball_refuse(t, ERR_INVALID, "the archive is damaged", e);
+        size += (size_t)n;
+    }
+    *ret = text;
+    *ret_size = size;
+    text = NULL;
+    return 0;
+}
+
+/* What others publish has members twice, and begins with a byte order mark: npm minds neither. */
+static json_t *parse_package(const char *text, size_t size)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+
+    if (size >= 3 && memcmp(text, mark, 3) == 0)
+        text += 3, size -= 3;
+    return json_loadb(text, size, 0, NULL);
+}
+
+static int take_name(void *owner, struct tarball *t, const struct tarball_member *m, struct err *e)
+{
+    struct contents *c = owner;
+    autofree char   *text = NULL;
+    size_t           size;
+
+    if (m->is_dir)
+        return 0;
+    if (declarations_is_one(m->path))
+        declarations_add(&c->files, m->path, m->size);
+    if (strcmp(m->path, "package.json") != 0)
+        return 0;
+    if (m->size > PACKAGE_MAX)
+        return tarball_refuse(t, ERR_LIMIT, "it is too large", e);
+    TRY(read_text(t, m, PACKAGE_MAX, &text, &size, e));
+    json_decref(c->package);
+    c->package = parse_package(text, size);
+    return 0;
+}
+
+static int take_text(void *owner, struct tarball *t, const struct tarball_member *m, struct err *e)
+{
+    struct contents    *c = owner;
+    struct declaration *file = m->is_dir ? NULL : declarations_get(&c->files, m->path);
+
+    if (!file || (file != c->entry && c->kept_bytes >= TEXTS_MAX))
+        return 0;
+    free(file->text); /* the last of one name counts, as when it is unpacked */
+    file->text = NULL;
+    file->size = m->size;
+    TRY(read_text(t, m, FILE_MAX, &file->text, &file->text_size, e));
+    c->kept_bytes += file->text_size;
+    return 0;
+}
+
+static int read_contents(const char *path, struct contents *ret, struct err *e)
+{
+    autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_sys(e, "read a tarball of the store");
+    TRY(tarball_each(fd, &limits, take_name, ret, e));
+    declarations_sort(&ret->files);
+    if (!json_is_object(ret->package))
+        return err_set(e, ERR_INVALID, "its package.json is missing, or not JSON");
+    ret->entry = types_entry(ret->package, &ret->files);
+    if (!ret->entry)
+        return 0;
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return err_sys(e, "read a tarball of the store");
+    return tarball_each(fd, &limits, take_text, ret, e);
+}
+
+/* ---- one package ---- */
+
+static int get(struct registry *r, const char *name, const char *range, struct release *ret_release,
+               struct contents *ret, struct err *e)
+{
+    struct release_want want = {.range = range, .use_tags = true};
+    char                path[PATH_MAX];
+
+    TRY(registry_resolve(r, name, &want, ret_release, e));
+    TRY(download_keep(r, name, ret_release, path, e));
+    if (read_contents(path, ret, e) < 0)
+        return err_wrap(e, "npm package %s %s", name, ret_release->version);
+    return 0;
+}
+
+static json_t *describe(struct contents *c, const struct release *release, size_t max_bytes)
+{
+    json_t            *left_out = json_array(), *o = json_object();
+    autobuf struct buf text;
+
+    buf_init(&text, max_bytes + PATH_MAX + 64);
+    types_gather(&c->files, c->entry, max_bytes, &text, left_out);
+    json_object_set_new(o, "hasTypes", json_true());
+    json_object_set_new(o, "version", json_string(release->version));
+    json_object_set_new(o, "types", json_text((const char *)text.data, text.size));
+    if (json_array_size(left_out) > 0)
+        json_object_set(o, "leftOut", left_out);
+    json_decref(left_out);
+    return o;
+}
+
+/* ---- @types ---- */
+
+static bool is_types_package(const char *name)
+{
+    return str_starts(name, "@types/");
+}
+
+/* "@scope/name" is "@types/scope__name" there. */
+static void mangle(const char *name, char ret[NAME_BYTES])
+{
+    const char *slash = *name == '@' ? strchr(name, '/') : NULL;
+
+    if (slash)
+        snprintf(ret, NAME_BYTES, "@types/%.*s__%s", (int)(slash - name - 1), name + 1, slash + 1);
+    else
+        snprintf(ret, NAME_BYTES, "@types/%s", name);
+}
+
+/* Types have the major version of what they describe; below 1 the minor one counts. */
+static void major_of(const char *version, char ret[NAME_BYTES])
+{
+    struct semver v = {0};
+
+    semver_parse(version, &v);
+    if (v.n[0] > 0)
+        snprintf(ret, NAME_BYTES, "%" PRIu64, v.n[0]);
+    else
+        snprintf(ret, NAME_BYTES, "0.%" PRIu64, v.n[1]);
+}
+
+/* Of the same major version if there is one, else the latest. */
+static int get_beside(struct registry *r, const char *name, const char *version,
+                      struct release *ret_release, struct contents *ret, struct err *e)
+{
+    char       range[NAME_BYTES];
+    struct err none = {0};
+
+    major_of(version, range);
+    if (get(r, name, range, ret_release, ret, &none) == 0)
+        return 0;
+    if (none.kind == ERR_NOT_FOUND)
+        return get(r, name, "latest", ret_release, ret, e);
+    *e = none;
+    return -1;
+}
+
+static json_t *explain(const char *version, const char *reason)
+{
+    return json_pack("{s:b, s:s, s:s}", "hasTypes", 0, "version", version, "reason", reason);
+}
+
+static int describe_beside(struct registry *r, const char *name, const struct release *own,
+                           size_t max_bytes, json_t **ret, struct err *e)
+{
+    struct contents c = {0};
+    struct release  release;
+    struct err      failed = {0};
+    char            types[NAME_BYTES];
+    autofree char  *reason = NULL;
+    int             got;
+
+    mangle(name, types);
+    if (is_types_package(name)) {
+        *ret = explain(own->version, "the package has no type declarations");
+        return 0;
+    }
+    got = get_beside(r, types, own->version, &release, &c, &failed);
+    if (got == 0 && c.entry) {
+        *ret = describe(&c, &release, max_bytes);
+        json_object_set_new(*ret, "typesPackage", json_string(types));
+    } else if (got == 0 || failed.kind == ERR_NOT_FOUND) {
+        reason = str_format("the package has no type declarations of its own, and %s %s", types,
+                            got == 0 ? "has none either" : "is not in the registry");
+        *ret = explain(own->version, reason);
+    }
+    contents_done(&c);
+    if (got < 0 && failed.kind != ERR_NOT_FOUND) {
+        *e = failed;
+        return -1;
+    }
+    return 0;
+}
+
+/* ---- the answer ---- */
+
+static int look(struct registry *r, const char *name, const char *range, size_t max_bytes,
+                json_t **ret, struct err *e)
+{
+    struct contents own = {0};
+    struct release  release;
+    int             done = get(r, name, range, &release, &own, e);
+
+    if (done == 0 && own.entry)
+        *ret = describe(&own, &release, max_bytes);
+    else if (done == 0)
+        done = describe_beside(r, name, &release, max_bytes, ret, e);
+    contents_done(&own);
+    return done;
+}
+
+/* "npm:name@range" is another package under this name. */
+static void read_alias(char *alias, const char **ret_name, const char **ret_range)
+{
+    char *at = *alias ? strchr(alias + 1, '@') : NULL;
+
+    if (at)
+        *at = '\0';
+    *ret_name = alias;
+    *ret_range = at ? at + 1 : "latest";
+}
+
+int types_fetch(const char *name, const char *range, size_t max_bytes, struct buf *ret,
+                struct err *e)
+{
+    struct registry *r = registry_open(NPM_CONFIG_USER, e);
+    autofree char   *alias = str_starts(range, "npm:") ? str_dup(range + strlen("npm:")) : NULL;
+    autojson json_t *answer = NULL;
+    autofree char   *text = NULL;
+    int              done;
+
+    if (!r)
+        return -1;
+    if (alias)
+        read_alias(alias, &name, &range);
+    downloads_sweep();
+    done = look(r, name, range, max_bytes, &answer, e);
+    registry_free(r);
+    if (done < 0)
+        return store_explain(e);
+    text = json_dumps(answer, JSON_COMPACT);
+    if (!text || buf_add(ret, text, strlen(text)) < 0)
+        return err_set(e, ERR_LIMIT, "npm package %s: its types are too large", name);
+    return 0;
+}

@@ -1,0 +1,139 @@
+#include "npm/declarations.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+bool declarations_is_one(const char *path)
+{
+    return ends_with(path, ".ts") || ends_with(path, ".mts") || ends_with(path, ".cts") ||
+           ends_with(path, ".tsx");
+}
+
+void declarations_add(struct declarations *d, const char *path, int64_t size)
+{
+    if (d->n == d->room) {
+        d->room = d->room ? d->room * 2 : 64;
+        d->list = reallocarray(d->list, d->room, sizeof *d->list);
+        if (!d->list)
+            abort();
+    }
+    d->list[d->n++] = (struct declaration){.path = str_dup(path), .size = size};
+}
+
+static int by_path(const void *a, const void *b)
+{
+    const struct declaration *x = a, *y = b;
+
+    return strcmp(x->path, y->path);
+}
+
+void declarations_sort(struct declarations *d)
+{
+    if (d->n > 0)
+        qsort(d->list, d->n, sizeof *d->list, by_path);
+}
+
+void declarations_done(struct declarations *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        free(d->list[i].path);
+        free(d->list[i].text);
+    }
+    free(d->list);
+    *d = (struct declarations){0};
+}
+
+struct declaration *declarations_get(const struct declarations *d, const char *path)
+{
+    struct declaration key = {.path = (char *)path};
+
+    return d->n ? bsearch(&key, d->list, d->n, sizeof *d->list, by_path) : NULL;
+}
+
+/* ---- from a module to its file ---- */
+
+/* Appends the parts of `path`; ".." takes one away. -1: it leads out, or is too long. */
+static int walk(char *at, const char *path)
+{
+    size_t used = strlen(at);
+
+    for (size_t n; *path; path += n + (path[n] == '/')) {
+        n = strcspn(path, "/");
+        if (n == 0 || (n == 1 && *path == '.'))
+            continue;
+        if (n == 2 && memcmp(path, "..", 2) == 0) {
+            char *slash = strrchr(at, '/');
+            if (!used)
+                return -1;
+            used = slash ? (size_t)(slash - at) : 0;
+            at[used] = '\0';
+            continue;
+        }
+        if (used + n + 2 > PATH_MAX)
+            return -1;
+        if (used > 0)
+            at[used++] = '/';
+        memcpy(at + used, path, n);
+        used += n;
+        at[used] = '\0';
+    }
+    return 0;
+}
+
+static struct declaration *replace_end(const struct declarations *d, const char *path,
+                                       const char *end, const char *by)
+{
+    char   other[PATH_MAX + 16];
+    size_t n = strlen(path) - strlen(end);
+
+    snprintf(other, sizeof other, "%.*s%s", (int)n, path, by);
+    return declarations_get(d, *path ? other : other + 1); /* "" + "/index.d.ts" */
+}
+
+struct declaration *declarations_find(const struct declarations *d, const char *from,
+                                      const char *module)
+{
+    /* As the compiler: beside the program first, then what the name may be short for. Declarations
+     * go before sources. */
+    static const struct {
+        const char *end, *by;
+    } rows[] = {
+        {".js", ".d.ts"},     {".js", ".ts"},       {".js", ".tsx"},   {".jsx", ".d.ts"},
+        {".jsx", ".tsx"},     {".mjs", ".d.mts"},   {".mjs", ".mts"},  {".mjs", ".d.ts"},
+        {".cjs", ".d.cts"},   {".cjs", ".cts"},     {".cjs", ".d.ts"}, {".ts", ".d.ts"},
+        {".mts", ".d.mts"},   {".cts", ".d.cts"},   {"", ".d.ts"},     {"", ".d.mts"},
+        {"", ".d.cts"},       {"", ".ts"},          {"", ".tsx"},      {"", "/index.d.ts"},
+        {"", "/index.d.mts"}, {"", "/index.d.cts"}, {"", "/index.ts"}, {"", "/index.tsx"},
+    };
+    char  path[PATH_MAX];
+    char *slash;
+
+    if (str_copy(path, sizeof path, from) < 0)
+        return NULL;
+    slash = strrchr(path, '/');
+    *(slash ? slash : path) = '\0';
+    if (walk(path, module) < 0)
+        return NULL;
+    if (declarations_is_one(path) && declarations_get(d, path))
+        return declarations_get(d, path);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct declaration *found = NULL;
+        if (ends_with(path, rows[i].end) && (*path || rows[i].by[0] == '/'))
+            found = replace_end(d, path, rows[i].end, rows[i].by);
+        if (found)
+            return found;
+    }
+    return NULL;
+}

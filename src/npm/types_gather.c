@@ -1,0 +1,105 @@
+#include "npm/types_gather.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "npm/types_refs.h"
+
+enum { LEFT_OUT_MAX = 40 }; /* rows */
+
+struct gathering {
+    struct declarations *d;
+    struct declaration  *last; /* that was met */
+    size_t               max, left_out;
+    struct buf          *text;
+    json_t              *rows;
+};
+
+static void meet(struct gathering *g, struct declaration *file)
+{
+    if (!file || file->is_listed)
+        return;
+    file->is_listed = true;
+    file->next = NULL;
+    if (g->last)
+        g->last->next = file;
+    g->last = file;
+}
+
+struct finding {
+    struct gathering   *g;
+    struct declaration *from;
+};
+
+static void on_reference(void *owner, const char *path)
+{
+    struct finding *f = owner;
+
+    meet(f->g, declarations_find(f->g->d, f->from->path, path));
+}
+
+static void leave_out(struct gathering *g, const struct declaration *file, size_t shown)
+{
+    autofree char *row = shown ? str_format("%s (only the first %zu of %" PRId64 " bytes)",
+                                            file->path, shown, file->size)
+                               : str_format("%s (%" PRId64 " bytes)", file->path, file->size);
+
+    if (json_array_size(g->rows) < LEFT_OUT_MAX)
+        json_array_append_new(g->rows, json_text(row, strlen(row)));
+    g->left_out++;
+}
+
+static void add(struct gathering *g, const struct declaration *file, size_t size)
+{
+    buf_printf(g->text, "%s// %s\n", g->text->size ? "\n" : "", file->path);
+    buf_add(g->text, file->text, size);
+}
+
+/* To the end of the last line that has room; a line that has none is cut itself. */
+static size_t cut(const struct declaration *file, size_t room)
+{
+    size_t      size = file->text_size < room ? file->text_size : room;
+    const char *line = memrchr(file->text, '\n', size);
+
+    return line ? (size_t)(line - file->text) + 1 : size;
+}
+
+static bool is_whole(const struct declaration *file)
+{
+    return file->text && (int64_t)file->text_size == file->size;
+}
+
+static void show(struct gathering *g, const struct declaration *file, bool is_entry)
+{
+    size_t head = strlen(file->path) + strlen("\n// \n");
+    size_t room = g->max > g->text->size + head ? g->max - g->text->size - head : 0;
+
+    if (is_whole(file) && file->text_size <= room) {
+        add(g, file, file->text_size);
+    } else if (is_entry && file->text) {
+        size_t size = cut(file, room);
+        add(g, file, size);
+        leave_out(g, file, size);
+    } else {
+        leave_out(g, file, 0);
+    }
+}
+
+void types_gather(struct declarations *d, struct declaration *entry, size_t max,
+                  struct buf *ret_text, json_t *ret_left_out)
+{
+    struct gathering g = {.d = d, .max = max, .text = ret_text, .rows = ret_left_out};
+
+    meet(&g, entry);
+    for (struct declaration *file = entry; file; file = file->next) {
+        struct finding f = {&g, file};
+        show(&g, file, file == entry);
+        if (file->text)
+            types_refs(file->text, file->text_size, on_reference, &f);
+    }
+    if (g.left_out > LEFT_OUT_MAX)
+        json_array_append_new(ret_left_out,
+                              json_sprintf("and %zu more", g.left_out - LEFT_OUT_MAX));
+}

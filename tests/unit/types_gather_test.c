@@ -1,0 +1,149 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "npm/types_gather.h"
+#include "npm/types_refs.h"
+
+/* ---- which files a text names ---- */
+
+static void note(void *owner, const char *path)
+{
+    buf_printf(owner, "%s ", path);
+}
+
+static void references(void **state)
+{
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"", ""},
+        {"import { A } from './a';\nexport * from \"../b.js\"", "./a ../b.js "},
+        {"import './side'; import type X from './x'; import y = require('./y');",
+         "./side ./x ./y "},
+        {"export declare const a: import('./a').A; type B = typeof import ( \"./b\" )", "./a ./b "},
+        {"import x from 'package'; import fs from \"node:fs\"; export * from '#own'", ""},
+        {"export {\n  A,\n  B,\n} from\n  './many'", "./many "},
+        {"import {from} from './from'", "./from "},
+        {"// import x from './no'\n/* from './no' */ /** import './no' */", ""},
+        {"declare const a: './no'; const from = './no'; f('./no'); from: './no'", ""},
+        {"/// <reference path=\"a.d.ts\" />\n/// <reference path='./b.d.ts'/>", "a.d.ts ./b.d.ts "},
+        {"/// <reference types=\"node\" />\n/// <reference lib=\"es2020\" />", ""},
+        {"// <reference path=\"no.d.ts\" />", ""},
+        {"/// <reference path=\"no", ""},
+        {"type T = `from './no'`; import a from './a'", "./a "},
+        {"'it\\'s from'; import a from './a'", "./a "},
+        {"'not closed\nimport a from './a'", "./a "},
+        {"/* not closed import a from './no'", ""},
+        {"import a from './a", "./a "},
+        {"importx './no'; $from './no'; import \\", ""},
+        {"import.meta; import a from './a'", "./a "},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        autobuf struct buf seen;
+        buf_init(&seen, 4096);
+        types_refs(cases[i].text, strlen(cases[i].text), note, &seen);
+        if (strcmp(buf_text(&seen), cases[i].expected) != 0)
+            fail_msg("%s: %s", cases[i].text, buf_text(&seen));
+    }
+}
+
+/* ---- the text ---- */
+
+static void add(struct declarations *d, const char *path, const char *text)
+{
+    declarations_add(d, path, (int64_t)strlen(text));
+    d->list[d->n - 1].text = str_dup(text);
+    d->list[d->n - 1].text_size = strlen(text);
+}
+
+static void assert_gathered(struct declarations *d, const char *entry, size_t max, const char *text,
+                            const char *left_out)
+{
+    autobuf struct buf seen;
+    autojson json_t   *rows = json_array();
+    autofree char     *shown = NULL;
+
+    buf_init(&seen, max + 4096);
+    for (size_t i = 0; i < d->n; i++)
+        d->list[i].is_listed = false;
+    types_gather(d, declarations_get(d, entry), max, &seen, rows);
+    shown = json_dumps(rows, 0);
+    assert_string_equal(buf_text(&seen), text);
+    assert_string_equal(shown, left_out);
+}
+
+static void gathers(void **state)
+{
+    struct declarations d = {0};
+
+    (void)state;
+    add(&d, "index.d.ts", "export * from './a';\nexport * from './b';\n");
+    add(&d, "a.d.ts", "import './index'; import './c';\n"); /* a circle */
+    add(&d, "b.d.ts", "export const b: 'a rather long text that needs some room';\n");
+    add(&d, "c.d.ts", "export {};\n");
+    add(&d, "other.d.ts", "nobody names it\n");
+    declarations_sort(&d);
+    assert_gathered(&d, "index.d.ts", 1000,
+                    "// index.d.ts\nexport * from './a';\nexport * from './b';\n\n"
+                    "// a.d.ts\nimport './index'; import './c';\n\n"
+                    "// b.d.ts\nexport const b: 'a rather long text that needs some room';\n\n"
+                    "// c.d.ts\nexport {};\n",
+                    "[]");
+    /* what is too long is left out, what comes behind it is not */
+    assert_gathered(&d, "index.d.ts", 150,
+                    "// index.d.ts\nexport * from './a';\nexport * from './b';\n\n"
+                    "// a.d.ts\nimport './index'; import './c';\n\n"
+                    "// c.d.ts\nexport {};\n",
+                    "[\"b.d.ts (59 bytes)\"]");
+    /* the entry is cut at a line, and the files it names are still known */
+    assert_gathered(&d, "index.d.ts", 45, "// index.d.ts\nexport * from './a';\n",
+                    "[\"index.d.ts (only the first 21 of 42 bytes)\", \"a.d.ts (32 bytes)\", "
+                    "\"b.d.ts (59 bytes)\", \"c.d.ts (11 bytes)\"]");
+    declarations_done(&d);
+}
+
+static void lists_so_many(void **state)
+{
+    struct declarations d = {0};
+    autobuf struct buf  text, entry;
+    autojson json_t    *rows = json_array();
+
+    (void)state;
+    buf_init(&text, 4096);
+    buf_init(&entry, 1 << 16);
+    for (int i = 0; i < 100; i++) {
+        autofree char *path = str_format("f%d.d.ts", i);
+        declarations_add(&d, path, 5); /* its text was not kept */
+        buf_printf(&entry, "import './f%d';\n", i);
+    }
+    add(&d, "index.d.ts", buf_text(&entry));
+    declarations_sort(&d);
+    types_gather(&d, declarations_get(&d, "index.d.ts"), 100, &text, rows);
+    assert_int_equal(json_array_size(rows), 41);
+    assert_string_equal(json_string_value(json_array_get(rows, 1)), "f0.d.ts (5 bytes)");
+    assert_string_equal(json_string_value(json_array_get(rows, 40)), "and 61 more");
+    assert_true(text.size <= 100);
+    declarations_done(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(references),
+        cmocka_unit_test(gathers),
+        cmocka_unit_test(lists_so_many),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
