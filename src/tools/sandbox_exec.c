@@ -185,8 +185,9 @@ const struct mcp_tool tool_sandbox_exec = {
         "or git, read a server's log. For JavaScript use run_js, which installs dependencies "
         "and reports changed files. Commands run in order, after other calls on the same "
         "sandbox; changes in /workspace persist. The first that fails stops the rest: "
-        "isError, the outputs so far, its exit code and stderr. At the time limit all they "
-        "started is killed. Returns the stdout of each, joined by newlines; beyond 48 KiB "
+        "isError, the outputs so far, its exit code and stderr. What a command leaves running "
+        "ends with it, and all at the time limit: start servers by run_js with listenOnPort. "
+        "Returns the stdout of each, joined by newlines; beyond 48 KiB "
         "cut in the middle, the whole is a resource.",
     .fields = fields,
     .output_schema =
