@@ -5,6 +5,7 @@
 #include "box/box.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -516,6 +517,18 @@ void box_set_policy(struct box *b, const struct policy *policy)
 int box_publish(struct box *b, uint16_t port, uint16_t *ret_host, struct err *e)
 {
     return ports_publish(&b->ports, &b->all->ports, b->sandbox, port, ret_host, e);
+}
+
+void box_note(const struct box *b, const char *fmt, ...)
+{
+    autofree char *sentence = NULL;
+    va_list        ap;
+
+    va_start(ap, fmt);
+    sentence = str_vformat(fmt, ap);
+    va_end(ap);
+    if (b->all->ops->note)
+        b->all->ops->note(b->all->owner, sentence);
 }
 
 void box_set_data(struct box *b, void *data, void (*free_data)(void *data))

@@ -49,7 +49,7 @@ struct boxes_ops {
     /* Each may be NULL. */
     void (*changed)(void *owner, const char *box_owner); /* one has come or gone */
     void (*walls)(void *owner, const json_t *list);      /* of the first one: all have the same */
-    void (*note)(void *owner, const char *sentence);     /* about a Node, for the operator */
+    void (*note)(void *owner, const char *sentence);     /* for the operator */
 };
 
 struct boxes *boxes_new(const struct boxes_spec *spec, const struct boxes_ops *ops, void *owner);
@@ -86,6 +86,9 @@ int box_publish(struct box *b, uint16_t port, uint16_t *ret_host, struct err *e)
 void box_set_policy(struct box *b, const struct policy *policy);
 bool box_has_egress(const struct box *b);
 void box_stop(struct box *b); /* idempotent; from now on nobody finds it */
+
+/* A sentence for the operator. */
+void box_note(const struct box *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* What others keep with a box (its servers): freed with it. */
 void  box_set_data(struct box *b, void *data, void (*free_data)(void *data));

@@ -32,6 +32,7 @@ struct server {
 };
 
 struct servers { /* of one box */
+    struct box    *box;
     struct server *first;
 };
 
@@ -89,6 +90,7 @@ static struct servers *servers_of(struct box *b)
         all = calloc(1, sizeof *all);
         if (!all)
             abort();
+        all->box = b;
         box_set_data(b, all, servers_free);
     }
     return all;
@@ -151,6 +153,12 @@ static void on_over_quota(void *owner)
 {
     struct server *s = owner;
 
+    if (s->all)
+        box_note(
+            s->all->box,
+            "the server on port %u of %s is ended: files/ grew by more than a run may add while "
+            "it lived, by whomever",
+            s->port, box_id(s->all->box));
     run_end(s->run, VERDICT_DISK);
 }
 

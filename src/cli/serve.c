@@ -84,7 +84,7 @@ static void on_walls(void *owner, const json_t *list)
 static void on_note(void *owner, const char *sentence)
 {
     (void)owner;
-    log_line(LOG_WARN, "runtime", "%s", sentence);
+    log_line(LOG_WARN, "sandbox", "%s", sentence);
 }
 
 static const struct boxes_ops boxes_ops = {on_boxes_changed, on_walls, on_note};

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import fs from 'node:fs';
+import http from 'node:http';
 import net from 'node:net';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -60,6 +61,15 @@ const provoke = {
   },
   BAD_DEPENDENCY: () => s.run(id, '1', { dependencies: [{ name: '../lodash', version: '1' }] }),
   INSTALL: () => s.run(id, '1', { dependencies: [{ name: 'jerboa-has-no-such-package', version: '1' }] }),
+  BAD_SEARCH: () => s.call('search_npm_packages', { searchTerm: 'two words' }),
+  NO_SEARCH: async (t) => { // a registry that has nothing
+    const registry = http.createServer((request, response) => response.writeHead(404).end()).listen(0, '127.0.0.1');
+    await once(registry, 'listening');
+    t.after(() => registry.close());
+    return (await connectFor(t, modern, [], { npm_config_registry: `http://127.0.0.1:${registry.address().port}/` })).call('search_npm_packages', { searchTerm: 'a' });
+  },
+  SEARCH: async (t) => // nobody listens there
+    (await connectFor(t, modern, [], { npm_config_registry: `http://127.0.0.1:${await freePort()}/` })).call('search_npm_packages', { searchTerm: 'a' }),
   BAD_COMMAND: () => s.exec(id, 'true', ''),
   COMMAND: () => s.exec(id, 'true', 'echo why >&2; exit 3', 'echo never'),
   RUN_LOST: async () => (await stopped())[0],
@@ -68,6 +78,11 @@ const provoke = {
   RUN_OOM: () => s.run(id, fill),
   RUN_PIDS: () => s.run(id, `import { spawn } from 'node:child_process'; for (let i = 0; i < 60; i++) spawn('sleep', ['1008'], { stdio: 'ignore' })`),
   RUN_DISK: () => s.once(`import fs from 'node:fs'; fs.writeFileSync('large', Buffer.alloc(64 << 20))`),
+  RUN_NO_ROOM: async () => {
+    const full = await s.sandbox();
+    await s.exec(full, 'cat /dev/zero > full; true');
+    return s.run(full, '1');
+  },
   RUN_QUOTA: () => s.run(id, `import fs from 'node:fs';
     for (let i = 0; i < 4000; i++) { fs.appendFileSync('files/growing', Buffer.alloc(1 << 16)); await new Promise((resolve) => setTimeout(resolve, 2)); }`),
   RUN_ERROR: () => s.run(id, 'throw new Error("why")'),
