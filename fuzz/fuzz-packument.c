@@ -23,7 +23,7 @@ static void require(int truth)
 
 static void pick(const json_t *document, const struct release_want *want)
 {
-    struct release release;
+    struct release release = {0};
     struct semver  v;
     struct err     e = {0};
 
