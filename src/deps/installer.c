@@ -142,5 +142,7 @@ int installer_reason(const struct installer *i, const char *output, struct err *
     if (!*first)
         return err_set(e, ERR_INTERNAL, "%s gave no reason", i->name);
     hide_password(first);
+    if (kind == ERR_NOT_FOUND && strstr(first, "404"))
+        return err_set(e, kind, "the registry has no such package (%s: %.180s)", i->name, first);
     return err_set(e, kind, "%s: %.200s", i->name, first);
 }

@@ -18,7 +18,8 @@ static const struct {
     {"bun",
      "bun install v1.4.4\nResolving dependencies\nerror: GET https://r.example/nope - 404\nerror: "
      "nope@1 failed to resolve\n",
-     ERR_NOT_FOUND, "bun: GET https://r.example/nope - 404", false},
+     ERR_NOT_FOUND, "the registry has no such package (bun: GET https://r.example/nope - 404)",
+     false},
     {"bun",
      "error: No version matching \"^99\" found for specifier \"lodash\" (but package exists)\n",
      ERR_NOT_FOUND,
@@ -32,7 +33,7 @@ static const struct {
     {"bun", "error: Integrity check failed for tarball: x\n", ERR_INVALID,
      "bun: Integrity check failed for tarball: x", true},
     {"bun", "error: a failed to resolve\nerror: GET http://u:secret@r.example/a - 404\n",
-     ERR_NOT_FOUND, "bun: GET http://r.example/a - 404", false},
+     ERR_NOT_FOUND, "the registry has no such package (bun: GET http://r.example/a - 404)", false},
     {"bun", "error: something new\n", ERR_INTERNAL, "bun: something new", true},
     {"bun", "panic!\n", ERR_INTERNAL, "bun gave no reason", true},
     {"npm",
@@ -40,7 +41,8 @@ static const struct {
      "error notarget In most cases\n",
      ERR_NOT_FOUND, "npm: No matching version found for lodash@^99.", false},
     {"npm", "npm error code E404\nnpm error 404 Not Found - GET https://r.example/nope\n",
-     ERR_NOT_FOUND, "npm: 404 Not Found - GET https://r.example/nope", false},
+     ERR_NOT_FOUND,
+     "the registry has no such package (npm: 404 Not Found - GET https://r.example/nope)", false},
     {"npm",
      "npm error code ECONNRESET\nnpm error syscall read\nnpm error network request to "
      "http://127.0.0.1:9/lodash failed, reason: read ECONNRESET\n",
