@@ -50,11 +50,16 @@ static void on_event(void *owner, const char *dir, const char *name, uint32_t ma
     struct files  *f = owner;
     autofree char *path =
         *dir && *name ? str_format("%s/%s", dir, name) : str_dup(*name ? name : dir);
+    unsigned why = mask & IN_MODIFY ? LOOK_WRITTEN : 0;
+
+    /* While it was away, news of what is in it led to looks that found nothing. */
+    if ((mask & IN_MOVED_TO) && (mask & IN_ISDIR))
+        why |= LOOK_DEEP;
 
     if (f->news.n >= NEWS_MAX || f->news.bytes >= NEWS_BYTES_MAX)
         lose(f);
     else
-        files_tree_look(f, path, mask & IN_MODIFY ? LOOK_WRITTEN : 0, f->n_marks);
+        files_tree_look(f, path, why, f->n_marks);
 }
 
 static void on_ended(void *owner, const char *dir, int wd)

@@ -5,7 +5,8 @@
  * an event named (`news`), through a directory that is new (`dirs`), at everything after events
  * were lost (LOOK_DEEP). So it does not matter in which order events are read, or that a name means
  * something else by the time of the look: what is looked at is the truth of that moment, and a
- * later change has its own event.
+ * later change has its own event. A directory that comes back from elsewhere is looked through
+ * again, since meanwhile the truth about what is in it was that it is not there.
  *
  * A directory is looked through in steps, one directory at a time: first the watch, so that nothing
  * that comes later is missed; then each entry; then what was known in it and was not met becomes
