@@ -96,16 +96,13 @@ static int make_dirs(const struct overlay *o, struct err *e)
     return 0;
 }
 
-/* Where an overlay notes that something of the layer was removed. */
-static int check_attributes(const struct overlay *o, struct err *e)
+/* Where an overlay notes that a directory of the layer was removed. tmpfs has such attributes since
+ * Linux 6.6; without them all else works, but such a directory cannot be made anew. 1: it has. */
+static int find_attributes(const struct overlay *o, struct err *e)
 {
     if (setxattr(o->upper, "user.jerboa", "", 0, 0) == 0)
-        return removexattr(o->upper, "user.jerboa");
-    if (errno == EOPNOTSUPP)
-        return err_set(e, ERR_UNAVAILABLE,
-                       "tmpfs of this kernel has no user attributes, which layers of dependencies "
-                       "need: use Linux 6.6 or newer");
-    return err_sys(e, "set an attribute on the sandbox's disk");
+        return removexattr(o->upper, "user.jerboa") < 0 ? err_sys(e, "remove an attribute") : 1;
+    return errno == EOPNOTSUPP ? 0 : err_sys(e, "set an attribute on the sandbox's disk");
 }
 
 /* Behind the error stands what the kernel has to say, if anything: "e overlay: …". */
@@ -136,7 +133,7 @@ static int open_overlay(struct err *e)
 }
 
 /* `userxattr`, or what was removed could not be noted in a user namespace. */
-static int mount_overlay(const struct overlay *o, struct err *e)
+static int mount_overlay(const struct overlay *o, bool has_attributes, struct err *e)
 {
     const struct {
         unsigned    command;
@@ -144,7 +141,7 @@ static int mount_overlay(const struct overlay *o, struct err *e)
     } settings[] = {
         {FSCONFIG_SET_STRING, "source", "layer"},    {FSCONFIG_SET_STRING, "lowerdir", o->lower},
         {FSCONFIG_SET_STRING, "upperdir", o->upper}, {FSCONFIG_SET_STRING, "workdir", o->work},
-        {FSCONFIG_SET_FLAG, "userxattr", NULL},      {FSCONFIG_CMD_CREATE, NULL, NULL},
+        {FSCONFIG_SET_FLAG, "userxattr", NULL},
     };
     autofd int fs = open_overlay(e);
     int        fd;
@@ -152,8 +149,11 @@ static int mount_overlay(const struct overlay *o, struct err *e)
     if (fs < 0)
         return -1;
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        if (fsconfig(fs, settings[i].command, settings[i].key, settings[i].value, 0) < 0)
+        if ((settings[i].value || has_attributes) &&
+            fsconfig(fs, settings[i].command, settings[i].key, settings[i].value, 0) < 0)
             return fail_with_log(fs, "make an overlay", e);
+    if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return fail_with_log(fs, "make an overlay", e);
     fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     return fd < 0 ? fail_with_log(fs, "mount an overlay", e) : fd;
 }
@@ -161,11 +161,13 @@ static int mount_overlay(const struct overlay *o, struct err *e)
 /* The layer must stand somewhere while the overlay is made, which then has its own hold on it. */
 static int lay_over(int layer_fd, const struct overlay *o, struct err *e)
 {
-    int fd;
+    int fd, has_attributes = find_attributes(o, e);
+
+    TRY(has_attributes);
 
     if (move_mount(layer_fd, "", AT_FDCWD, o->lower, MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return err_sys(e, "mount the layer");
-    fd = mount_overlay(o, e);
+    fd = mount_overlay(o, has_attributes, e);
     if (umount2(o->lower, MNT_DETACH) < 0 && fd >= 0) {
         fd_close(&fd);
         return err_sys(e, "take the layer's own mount away");
@@ -239,7 +241,6 @@ static int build(const struct jail *j, pid_t jail, const struct message_attach *
         return err_sys(e, "go to the sandbox's disk");
     umask(022);
     TRY(make_dirs(o, e));
-    TRY(check_attributes(o, e));
     mount = lay_over(layer, o, e);
     return mount < 0 ? -1 : put_in_place(mount, m->target, e);
 }
