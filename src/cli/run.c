@@ -157,6 +157,10 @@ static void tell_verdict(const struct run_options *o, const struct run_result *r
                 (long long)o->sandbox.pids);
         break;
     case VERDICT_DISK:
+        if (r->err.kind) { /* the script itself found no room */
+            fprintf(stderr, "jerboa: %s\n", r->err.msg);
+            break;
+        }
         fprintf(stderr,
                 "jerboa: disk: no block or no inode is left in the %lld KiB of /workspace, /tmp "
                 "and HOME (--disk)\n",
