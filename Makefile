@@ -36,8 +36,15 @@ guest: all ## cgroup v2 in an emulated Debian with systemd, as root and as a use
 	@PACKAGES=tests/guest/packages.txt tools/packages $(SUDO)
 	@$(SUDO) tools/guest $(BUILD)
 
-bench: all ## figures, as ratios within one run
-	@bench/run $(BUILD)
+bench: all ## Jerboa beside its peers, docker included, in one run: some minutes; ROUNDS=N
+	@PACKAGES=bench/packages.txt tools/packages $(SUDO)
+	@bench/run $(BUILD) $(ROUNDS)
+
+bench-short: all ## a third of each bar, without peers: what CI demands
+	@bench/run $(BUILD) short
+
+bench-parts: all ## what single parts cost, as ratios within one run
+	@bench/parts $(BUILD)
 
 fuzz: $(STAMP) ## fuzz each target for TIME seconds
 	@tools/fuzz $(TIME)
@@ -68,4 +75,4 @@ $(ASAN)/build.ninja: | $(STAMP)
 	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
 	@mv $(ASAN).log $(ASAN)/setup.log
 
-.PHONY: all run test conformance test-full cross guest bench fuzz format install clean help
+.PHONY: all run test conformance test-full cross guest bench bench-short bench-parts fuzz format install clean help
