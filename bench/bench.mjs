@@ -1,8 +1,8 @@
 // bench.mjs BUILD RUNTIME_DIR [ROUNDS]: Jerboa beside its peers, in one run; prints one table, writes BUILD/bench.json and BUILD/bench.svg.
-// Exit status 1 when a bar is missed. Whatever ends it, servers and daemons end with it.
+// Exit status 1 when a bar is missed. Whatever ends it, servers and daemons end with it. What it keeps for the next time, a store and an
+// image, is below BUILD/bench.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 import { burst, clients, gatedMiB, live, residentMiB, ungatedMiB } from './load.mjs';
@@ -19,7 +19,7 @@ const rounds = Number(process.argv[4] ?? 15), pauseMs = 250;
 const program = path.join(build, 'jerboa');
 const home = ownStore(build, runtime), env = { JERBOA_HOME: home };
 const node = path.join(home, 'runtimes', path.basename(runtime), 'bin/node');
-const dir = mkdtempSync(path.join(tmpdir(), 'jerboa-bench-'));
+const dir = path.join(build, 'bench/work');
 const say = (text) => process.stderr.write(`bench: ${text}\n`);
 
 // ---- what is to be undone, the last first; also when somebody ends us ----
@@ -27,12 +27,16 @@ const say = (text) => process.stderr.write(`bench: ${text}\n`);
 const undo = [() => rmSync(dir, { recursive: true, force: true })];
 
 async function end() {
-  endPrograms();
   while (undo.length > 0) await undo.pop()();
 }
 
+const interrupt = new AbortController();
 for (const [name, number] of [['SIGINT', 2], ['SIGTERM', 15], ['SIGHUP', 1]])
-  process.once(name, () => end().finally(() => process.exit(128 + number)));
+  process.once(name, async () => {
+    interrupt.abort();
+    endPrograms();
+    await end().finally(() => process.exit(128 + number));
+  });
 
 // ---- everybody ----
 
@@ -91,7 +95,7 @@ async function figures(samples, resident) {
 try {
   say(`the first time packages, an image and a store are made; then ${rounds} rounds, some minutes`);
   const { ours, turns, told } = await everybody();
-  const { samples, reasons } = await takeTurns(turns, { rounds, pauseMs, told: (round) => say(`round ${round} of ${rounds}`) });
+  const { samples, reasons } = await takeTurns(turns, { rounds, pauseMs, signal: interrupt.signal, told: (round) => say(`round ${round} of ${rounds}`) });
   for (const [who, reason] of Object.entries(reasons)) told[who].reason = reason;
   const resident = residentMiB(ours.pid);
   await end();
@@ -101,6 +105,8 @@ try {
   writeFileSync(path.join(build, 'bench.svg'), draw(r));
   console.log(toText(r));
   process.exitCode = missed(r).length > 0 ? 1 : 0;
+} catch (error) {
+  if (!interrupt.signal.aborted) throw error; // else the one who ends us goes on
 } finally {
-  await end();
+  if (!interrupt.signal.aborted) await end();
 }

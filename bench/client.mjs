@@ -1,6 +1,7 @@
 // client.mjs: the least that can ask `jerboa serve`: a line of JSON out, a line in; no library, so what is measured is the server.
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+
+import { begin } from './programs.mjs';
 
 const info = { name: 'bench', version: '0' };
 
@@ -12,7 +13,7 @@ export function succeeded(name, { result, error }) {
 
 /** A server on stdio of its own. */
 export function start(program, args, env) {
-  const child = spawn(program, ['serve', ...args], { env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = begin(program, ['serve', ...args], { env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
   const exited = once(child, 'exit');
   const waiting = new Map();
   let id = 0, rest = '', log = '';
@@ -52,13 +53,12 @@ export function start(program, args, env) {
       const [status] = await exited;
       if (status !== 0) throw new Error(`the server ended with ${status}: ${log}`);
     },
-    kill: () => child.kill('SIGKILL'),
   };
 }
 
 /** A server on HTTP, for several clients at once. */
 export async function startHttp(program, args, env) {
-  const child = spawn(program, ['serve', '--http', '127.0.0.1:0', ...args], { env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = begin(program, ['serve', '--http', '127.0.0.1:0', ...args], { env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'pipe'] });
   const exited = once(child, 'exit'), listening = Promise.withResolvers();
   let log = '';
   child.stderr.setEncoding('utf8').on('data', (text) => {
@@ -89,6 +89,5 @@ export async function startHttp(program, args, env) {
       const [status] = await exited;
       if (status !== 0) throw new Error(`the server ended with ${status}: ${log}`);
     },
-    kill: () => child.kill('SIGKILL'),
   };
 }

@@ -1,15 +1,15 @@
 // docker.mjs: a dockerd of our own, from Debian's docker.io, that leaves nothing.
 //
-// It has a socket, a data root and an exec root of its own, makes no bridge and no rule in the host's tables, and lives in its own mount and
-// pid namespaces: when its wrapper dies, and it dies with us however we end, every container and every mount goes. What is left are
-// files and empty cgroups, which `end` removes; after a kill -9 the next start does.
+// All that it writes is below BUILD/bench/docker: its socket, its data, and what it and its containerd write to /run, which is an overlay there.
+// It makes no bridge and no rule in the host's tables, and lives in its own mount and pid namespaces: when its wrapper dies, and it dies
+// with us however we end, every container and every mount goes. What is left are files and empty cgroups, which `end` removes; after a
+// kill -9 the next start does.
 //
 // There may be no registry to pull from: the image is made of this machine's own files (a shell, coreutils, libc) and the runtime that
 // everybody else is measured with. The archive stays for the next time.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, renameSync, rmSync, rmdirSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, rmdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
@@ -57,12 +57,12 @@ function removeCgroup(dir) {
 }
 
 /** The namespace dies behind its wrapper: until it is gone, some things are busy. */
-async function clean(dirs) {
+async function clean(dir) {
   const tries = 100;
   for (let i = 1; ; i++)
     try {
       for (const cgroup of cgroups()) removeCgroup(cgroup);
-      for (const dir of dirs) rmSync(dir, { recursive: true, force: true });
+      execFileSync('rm', ['-rf', dir]); // rmSync is five times as slow
       return;
     } catch (error) {
       if (i === tries) throw error;
@@ -73,15 +73,15 @@ async function clean(dirs) {
 /** Returns { version, docker(...args), end() }; the image is called `bench`. */
 export async function startDocker(build, runtime) {
   for (const file of Object.values(programs)) if (!existsSync(file)) throw new Error(`${file} is not there`);
-  const dir = path.join(build, 'bench'), data = path.join(dir, 'docker');
-  const short = mkdtempSync(path.join(tmpdir(), 'jerboa-bench-')); // a socket's path has at most 107 bytes
-  const socket = path.join(short, 'sock');
-  mkdirSync(dir, { recursive: true });
-  await clean([data]);
+  const dir = path.join(build, 'bench'), own = path.join(dir, 'docker'), socket = path.join(own, 'sock');
+  if (socket.length > 107) throw new Error(`${socket} is too long for a socket`);
+  await clean(own);
+  for (const name of ['run', 'work', 'data']) mkdirSync(path.join(own, name), { recursive: true });
 
   const log = openSync(path.join(dir, 'dockerd.log'), 'w');
-  const daemon = spawn('setpriv', ['--pdeathsig', 'KILL', 'unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc', programs.dockerd,
-    '--host', `unix://${socket}`, '--data-root', data, '--exec-root', path.join(short, 'exec'), '--pidfile', path.join(short, 'pid'),
+  const daemon = spawn('setpriv', ['--pdeathsig', 'KILL', 'unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc',
+    'sh', '-euc', 'mount -t overlay -o "lowerdir=/run,upperdir=$1/run,workdir=$1/work" overlay /run; shift; exec "$@"', 'sh', own,
+    programs.dockerd, '--host', `unix://${socket}`, '--data-root', path.join(own, 'data'), '--exec-root', `/run/${group}`, '--pidfile', `/run/${group}.pid`,
     '--bridge', 'none', '--iptables=false', '--ip6tables=false', '--ip-masq=false',
     '--cgroup-parent', `/${group}`, '--exec-opt', 'native.cgroupdriver=cgroupfs'], { stdio: ['ignore', log, log] });
   const exited = once(daemon, 'exit');
@@ -90,7 +90,7 @@ export async function startDocker(build, runtime) {
   async function end() {
     daemon.kill('SIGKILL');
     await exited;
-    await clean([short, data]);
+    await clean(own);
   }
 
   try {

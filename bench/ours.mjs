@@ -88,6 +88,5 @@ export async function ourTurn(program, home, dir) {
       await time('cold', () => run(program, ['run', path.join(dir, 'hello/index.js')], { env, prints: scripts.hello.prints }));
     },
     end: () => server.close(),
-    kill: () => server.kill(),
   };
 }

@@ -1,7 +1,6 @@
 // short.mjs BUILD RUNTIME_DIR: the bars for CI, on machines that are small and busy: no peers but bare node, which is the unit, a few rounds,
 // and a failure only below a third of a bar in the best of three tries. Ends with `N passed, N failed`.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import path from 'node:path';
 
 import { burst, clients, gatedMiB, live, residentMiB, ungatedMiB } from './load.mjs';
@@ -15,7 +14,7 @@ const [build, runtime] = process.argv.slice(2).map((p) => path.resolve(p));
 const program = path.join(build, 'jerboa');
 const home = ownStore(build, runtime), env = { JERBOA_HOME: home };
 const node = path.join(home, 'runtimes', path.basename(runtime), 'bin/node');
-const dir = mkdtempSync(path.join(tmpdir(), 'jerboa-bench-'));
+const dir = path.join(build, 'bench/work');
 
 /** What has to be, of each. */
 const part = ({ name, unit, most, least }) => (most === undefined ? { name, unit, least: least / PART } : { name, unit, most: most * PART });

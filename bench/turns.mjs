@@ -4,9 +4,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 /**
  * Takes turns for some rounds; a turn is { who, run(time) }, and time(key, work) measures one work. The first round is discarded, nothing
- * else. Returns { samples: key -> who -> [ms], reasons: who -> why it could not }. Who cannot is left out from then on, unless it `must`.
+ * else. Returns { samples: key -> who -> [ms], reasons: who -> why it could not }. Who cannot is left out from then on, unless it `must`. An aborted `signal` ends it all.
  */
-export async function takeTurns(turns, { rounds, pauseMs, told = () => {} }) {
+export async function takeTurns(turns, { rounds, pauseMs, signal, told = () => {} }) {
   const samples = {}, reasons = {};
   for (let round = 0; round <= rounds; round++) {
     told(round);
@@ -14,7 +14,7 @@ export async function takeTurns(turns, { rounds, pauseMs, told = () => {} }) {
       const { who, must, run } = turns[(i + round) % turns.length];
       if (reasons[who]) continue;
       const time = async (key, work) => {
-        await pause(pauseMs);
+        await pause(pauseMs, undefined, { signal });
         const began = performance.now(), answer = await work(), ms = performance.now() - began;
         if (round > 0) ((samples[key] ??= {})[who] ??= []).push(ms);
         return answer;
@@ -22,7 +22,7 @@ export async function takeTurns(turns, { rounds, pauseMs, told = () => {} }) {
       try {
         await run(time);
       } catch (error) {
-        if (must) throw error;
+        if (must || signal?.aborted) throw error;
         reasons[who] = error.message.trim().split('\n')[0].slice(0, 160);
       }
     }
