@@ -22,12 +22,13 @@ test: all ## everything a newcomer should see pass, in under ten minutes
 conformance: all ## the official suite of MCP, both requirement sets
 	@tools/conformance $(BUILD)
 
-test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, linters, fuzzers with coverage, arm64
+test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, linters, fuzzers with coverage, arm64, speed
 	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
 	@tools/test $(ASAN) unit fuzz integration user conformance
 	@tools/lint
 	@tools/fuzz 10
 	@tools/cross $(SUDO)
+	@$(MAKE) --no-print-directory bench-short
 
 cross: $(STAMP) ## build for arm64 and run its unit tests under qemu
 	@tools/cross $(SUDO)

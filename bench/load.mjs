@@ -1,5 +1,6 @@
 // load.mjs: many calls at once, and many sandboxes: what one server bears, and what it takes of the machine.
-import { readFileSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
+import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { start, startHttp } from './client.mjs';
@@ -68,28 +69,36 @@ export const clients = (program, env, count, seconds) => withServer(() => startH
 
 const KiB = 1024;
 const memory = (pid, field) => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))[1]) / KiB;
-const children = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
+
+/** What /proc tells of a process, or nothing of one that is gone meanwhile. */
+function look(tell) {
+  try {
+    return tell();
+  } catch {
+    return '';
+  }
+}
+const children = (pid) => look(() => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')).split(' ').filter(Boolean);
 const descendants = (pid) => children(pid).flatMap((child) => [child, ...descendants(child)]);
-const comm = (pid) => readFileSync(`/proc/${pid}/comm`, 'utf8').trim();
+const named = (pids, name) => pids.filter((pid) => path.basename(look(() => readlinkSync(`/proc/${pid}/exe`))) === name); // Node's comm is another
 
 export const residentMiB = (pid) => memory(pid, 'Rss');
 
-/** What each of ten sandboxes takes that wait for their first call: jail, init, and a held Node if there is one. */
-const ready = (program, env, options, done) => withServer(onStdio(program, known(program, options), env), async (server) => {
+/**
+ * What each of ten sandboxes, and of those in the pool, takes that wait for their first call: jail, init, and a held Node if there is one.
+ * undefined: they do not become as wanted, with so many Nodes for each jail.
+ */
+const ready = (jerboa, env, options, nodes) => withServer(onStdio(jerboa, known(jerboa, options), env), async (server) => {
   for (let i = 0; i < 10; i++) await server.call('sandbox_initialize', {});
-  const tries = 100;
-  for (let i = 0; i < tries && !done(descendants(server.pid)); i++) await pause(100);
+  const all = () => descendants(server.pid), asWanted = (pids) => named(pids, 'node').length === nodes * named(pids, 'jerboa-jail').length;
+  for (let i = 0; i < 50 && !asWanted(all()); i++) await pause(100);
   await pause(1000); // what has just been made comes to rest
-  const all = descendants(server.pid), jails = children(server.pid).filter((pid) => comm(pid) === 'jerboa-jail').length;
-  if (!done(all)) return undefined;
-  return all.reduce((sum, pid) => sum + memory(pid, 'Pss'), 0) / jails;
+  const pids = all();
+  return asWanted(pids) ? pids.reduce((sum, pid) => sum + memory(pid, 'Pss'), 0) / named(pids, 'jerboa-jail').length : undefined;
 });
 
-const nodes = (pids) => pids.filter((pid) => comm(pid) === 'node').length;
-
-export const ungatedMiB = (program, env) => ready(program, env, { pool: 0, hold: 0 }, (pids) => nodes(pids) === 0);
-/** undefined: this build holds none. */
-export const gatedMiB = (program, env) => ready(program, env, { pool: 0, hold: '60s' }, (pids) => nodes(pids) >= 10);
+export const gatedMiB = (program, env) => ready(program, env, {}, 1);
+export const ungatedMiB = (program, env) => ready(program, env, { hold: 0 }, 0);
 
 /** So many sandboxes, each of which answers. Returns how many there were, and the seconds it took to make them. */
 export const live = (program, env, count) => withServer(onStdio(program, ['--sandboxes', String(Math.ceil(count * 1.1))], env), async (server) => {
