@@ -1,4 +1,4 @@
-// bench.mjs BUILD RUNTIME_DIR [ROUNDS]: Jerboa beside its peers, in one run; prints one table, writes BUILD/bench.json and BUILD/bench.svg.
+// bench.mjs BUILD RUNTIME_DIR [ROUNDS]: Jerboa beside its peers, in one run; prints it, and writes BUILD/bench.json, .md and .svg.
 // Exit status 1 when a bar is missed. Whatever ends it, servers and daemons end with it. What it keeps for the next time, a store and an
 // image, is below BUILD/bench.
 import { execFileSync } from 'node:child_process';
@@ -103,6 +103,7 @@ try {
   const r = report({ samples, peers: told, figures: await figures(samples, resident), rounds, pauseMs, version });
   writeFileSync(path.join(build, 'bench.json'), `${JSON.stringify(r, null, 1)}\n`);
   writeFileSync(path.join(build, 'bench.svg'), draw(r));
+  writeFileSync(path.join(build, 'bench.md'), `${toText(r)}\n`);
   console.log(toText(r));
   process.exitCode = missed(r).length > 0 ? 1 : 0;
 } catch (error) {

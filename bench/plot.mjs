@@ -83,7 +83,7 @@ export function draw(r) {
     text(x(ms), bottom + 17, duration(ms), 'soft', 'text-anchor="middle" font-size="12"')]);
   const flat = [...parts.filter((p) => typeof p === 'string'), ...grid, ...parts.flatMap((p) => p.lane ?? [])];
   const notes = [
-    `Marks: medians; whiskers: p99; dotted: the bar. ${r.rounds} rounds in turns, ${r.pauseMs} ms of pause before each call. Less is better, the axis is logarithmic.`,
+    `Marks: medians; whiskers: p99${r.rounds < 100 ? ', here the slowest' : ''}; dotted: the bar. ${r.rounds} rounds in turns, ${r.pauseMs} ms of pause before each. Logarithmic; less is better.`,
     `${r.date} · ${r.machine.cores} cores (${r.machine.cpu}) · Linux ${r.machine.kernel} · Node ${r.peers.node.version} · jerboa ${r.version} · one bare node: ${number(r.unit.median)} ms`,
     ...Object.values(r.peers).filter(({ reason }) => reason).map(({ name, reason }) => `${name} could not run: ${reason}`.slice(0, 150)),
   ];
@@ -94,7 +94,7 @@ export function draw(r) {
 <rect class="card" width="${WIDTH}" height="${height}" rx="10"/>
 <g font-family="system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif" font-size="13">
 ${text(24, 36, 'How long a call takes', 'text', 'font-size="20" font-weight="700"')}
-${text(24, 56, 'from the request to its answer, over stdio, all walls up', 'soft')}
+${text(24, 56, 'jerboa: from the request on stdio to its answer, every wall up; others: from the start of their commands to the end', 'soft')}
 ${text(WIDTH - RIGHT + 84, 103, 'predecessor', 'soft', 'text-anchor="end" font-size="12"')}
 ${text(WIDTH - RIGHT + 84, 117, '÷ jerboa', 'soft', 'text-anchor="end" font-size="12"')}
 ${text(WIDTH - 24, 103, 'docker', 'soft', 'text-anchor="end" font-size="12"')}
