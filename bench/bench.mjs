@@ -3,6 +3,7 @@
 // image, is below BUILD/bench.
 import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import path from 'node:path';
 
 import { burst, clients, gatedMiB, live, residentMiB, ungatedMiB } from './load.mjs';
@@ -11,7 +12,7 @@ import { peers, writeScripts } from './peers.mjs';
 import { draw } from './plot.mjs';
 import { endPrograms } from './programs.mjs';
 import { missed, report, toText } from './report.mjs';
-import { median, takeTurns } from './turns.mjs';
+import { median, reasonOf, takeTurns } from './turns.mjs';
 import { bars } from './work.mjs';
 
 const [build, runtime] = process.argv.slice(2, 4).map((p) => path.resolve(p));
@@ -20,6 +21,7 @@ const program = path.join(build, 'jerboa');
 const home = ownStore(build, runtime), env = { JERBOA_HOME: home };
 const node = path.join(home, 'runtimes', path.basename(runtime), 'bin/node');
 const dir = path.join(build, 'bench/work');
+const load = loadavg()[0];
 const say = (text) => process.stderr.write(`bench: ${text}\n`);
 
 // ---- what is to be undone, the last first; also when somebody ends us ----
@@ -61,7 +63,7 @@ async function everybody() {
       told[who].version = turn.version;
     } catch (error) {
       if (who === 'node') throw error; // the unit
-      told[who].reason = error.message.trim().split('\n')[0];
+      told[who].reason = reasonOf(error);
     }
   }
   return { ours, turns, told };
@@ -93,14 +95,15 @@ async function figures(samples, resident) {
 }
 
 try {
+  if (load > 0.5) say(`others work on this machine (load ${load.toFixed(1)}): times say little, ratios less than they could`);
   say(`the first time packages, an image and a store are made; then ${rounds} rounds, some minutes`);
   const { ours, turns, told } = await everybody();
   const { samples, reasons } = await takeTurns(turns, { rounds, pauseMs, signal: interrupt.signal, told: (round) => say(`round ${round} of ${rounds}`) });
-  for (const [who, reason] of Object.entries(reasons)) told[who].reason = reason;
+  for (const [who, of] of Object.entries(reasons)) told[who].reasons = of;
   const resident = residentMiB(ours.pid);
   await end();
   const version = execFileSync(program, ['--version'], { encoding: 'utf8' }).trim().split(' ').at(-1);
-  const r = report({ samples, peers: told, figures: await figures(samples, resident), rounds, pauseMs, version });
+  const r = report({ samples, peers: told, figures: await figures(samples, resident), rounds, pauseMs, version, load });
   writeFileSync(path.join(build, 'bench.json'), `${JSON.stringify(r, null, 1)}\n`);
   writeFileSync(path.join(build, 'bench.svg'), draw(r));
   writeFileSync(path.join(build, 'bench.md'), `${toText(r)}\n`);

@@ -97,9 +97,12 @@ async function docker({ build, dir, node, npmEnv }) {
       await time('stop', remove);
       for (const key of Object.keys(scripts))
         await time(key, async () => {
-          await make();
-          await script(key);
-          await remove();
+          try {
+            await make();
+            await script(key);
+          } finally {
+            await remove();
+          }
         });
     },
   };

@@ -5,6 +5,8 @@
 // the bar. The picture brings its own background, light or dark as the reader's system is.
 import { readFileSync, writeFileSync } from 'node:fs';
 
+import { absent } from './report.mjs';
+
 const WIDTH = 960, LEFT = 240, RIGHT = 214, TOP = 124, LINE = 9, GAP = 16;
 const PLOT = WIDTH - LEFT - RIGHT;
 
@@ -69,7 +71,7 @@ function legend(r, whos) {
 }
 
 export function draw(r) {
-  const whos = Object.keys(marks).filter((who) => who === 'jerboa' || (r.peers[who] && !r.peers[who].reason));
+  const whos = Object.keys(marks).filter((who) => who === 'jerboa' || r.rows.some((row) => row.of[who]));
   const { x, decades } = axis(r), parts = [];
   let y = TOP;
   r.rows.forEach((row, i) => {
@@ -84,8 +86,8 @@ export function draw(r) {
   const flat = [...parts.filter((p) => typeof p === 'string'), ...grid, ...parts.flatMap((p) => p.lane ?? [])];
   const notes = [
     `Marks: medians; whiskers: p99${r.rounds < 100 ? ', here the slowest' : ''}; dotted: the bar. ${r.rounds} rounds in turns, ${r.pauseMs} ms of pause before each. Logarithmic; less is better.`,
-    `${r.date} · ${r.machine.cores} cores (${r.machine.cpu}) · Linux ${r.machine.kernel} · Node ${r.peers.node.version} · jerboa ${r.version} · one bare node: ${number(r.unit.median)} ms`,
-    ...Object.values(r.peers).filter(({ reason }) => reason).map(({ name, reason }) => `${name} could not run: ${reason}`.slice(0, 150)),
+    `${r.date} · ${r.machine.cores} cores (${r.machine.cpu}) · Linux ${r.machine.kernel} · Node ${r.peers.node.version} · jerboa ${r.version} · one bare node: ${number(r.unit.median)} ms · load before: ${r.machine.loadBefore.toFixed(1)}`,
+    ...absent(r).map((words) => words.slice(0, 150)),
   ];
   const height = bottom + 38 + notes.length * 17;
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" role="img">

@@ -7,12 +7,12 @@ import { rows, unit } from './work.mjs';
 const kept = ({ value, most, least }) => value !== undefined && (most === undefined ? value >= least : value <= most);
 
 /** Everything that is told, from samples: key -> who -> [ms]. */
-export function report({ samples, peers, figures, rounds, pauseMs, version }) {
+export function report({ samples, peers, figures, rounds, pauseMs, version, load }) {
   const series = (key, who) => samples[key]?.[who] && { median: median(samples[key][who]), p99: p99(samples[key][who]), samples: samples[key][who] };
   const bare = series(unit.key, 'node');
   return {
     date: new Date().toISOString().slice(0, 10),
-    machine: { cpu: cpus()[0].model.trim(), cores: cpus().length, kernel: release(), memoryGiB: Math.round(totalmem() / 2 ** 30) },
+    machine: { cpu: cpus()[0].model.trim(), cores: cpus().length, kernel: release(), memoryGiB: Math.round(totalmem() / 2 ** 30), loadBefore: load },
     version, rounds, pauseMs, unit: { ...unit, ...bare }, peers,
     rows: rows.map(({ peers: elsewhere = {}, ...row }) => {
       const of = Object.fromEntries(['jerboa', ...Object.keys(peers)].map((who) => [who, series(elsewhere[who] ?? row.key, who)]).filter(([, s]) => s));
@@ -22,6 +22,12 @@ export function report({ samples, peers, figures, rounds, pauseMs, version }) {
     figures,
   };
 }
+
+/** Who, or what of it, could not be measured: sentences. */
+export const absent = ({ peers, rows }) => Object.values(peers).flatMap(({ name, reason, reasons = {} }) => [
+  ...(reason ? [`${name} could not run: ${reason}`] : []),
+  ...Object.entries(reasons).map(([key, why]) => `${name}, ${rows.find((row) => row.key === key)?.name ?? key}: ${why}`),
+]);
 
 export const missed = ({ rows, figures }) =>
   [...rows.filter(({ ratio, bar }) => bar && ratio < bar), ...figures.filter((f) => (f.most ?? f.least) !== undefined && !kept(f))].map(({ name }) => name);
@@ -49,13 +55,12 @@ export function toText(r) {
   const bounds = r.figures.map((f) => [f.name, figureText(f.value, f.unit),
     f.most !== undefined ? `<= ${figureText(f.most, f.unit)}` : f.least !== undefined ? `>= ${figureText(f.least, f.unit)}` : '',
     (f.most ?? f.least) === undefined ? '' : kept(f) ? 'ok' : 'NOT OK']);
-  const reasons = Object.values(r.peers).filter(({ reason }) => reason).map(({ name, reason }) => `${name} could not run: ${reason}`);
   return [
-    `${r.date}, ${r.machine.cores} cores (${r.machine.cpu}), ${r.machine.memoryGiB} GiB, Linux ${r.machine.kernel}, Node ${r.peers.node.version}, jerboa ${r.version}.`,
+    `${r.date}, ${r.machine.cores} cores (${r.machine.cpu}), ${r.machine.memoryGiB} GiB, Linux ${r.machine.kernel}, Node ${r.peers.node.version}, jerboa ${r.version}; load before ${r.machine.loadBefore.toFixed(1)}.`,
     `Milliseconds, median / p99 of ${r.rounds} rounds, ${r.pauseMs} ms of pause before each call; one ${r.unit.name} is ${ms(r.unit.median)} ms here.`,
     '',
     table(['', 'jerboa', ...whos.map(([, { name, version }]) => (name === 'bare node' ? name : `${name} ${version}`)), 'to predecessor', 'bar', '', 'to docker'], lines),
-    ...reasons.map((text) => `\n${text}`),
+    ...absent(r).map((text) => `\n${text}`),
     '',
     table(['', 'measured', 'bar', ''], bounds),
   ].join('\n');

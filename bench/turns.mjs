@@ -2,29 +2,35 @@
 // another one. Before each work there is a pause, as an agent makes between its calls: back to back would measure throughput.
 import { setTimeout as pause } from 'node:timers/promises';
 
+/** The first line of what went wrong, for a table. */
+export const reasonOf = (error) => error.message.trim().split('\n')[0].slice(0, 160);
+
 /**
  * Takes turns for some rounds; a turn is { who, run(time) }, and time(key, work) measures one work. The first round is discarded, nothing
- * else. Returns { samples: key -> who -> [ms], reasons: who -> why it could not }. Who cannot is left out from then on, unless it `must`. An aborted `signal` ends it all.
+ * else. Returns { samples: key -> who -> [ms], reasons: who -> key -> why it could not }. What somebody cannot do is left out from then
+ * on, unless it `must`. An aborted `signal` ends it all.
  */
 export async function takeTurns(turns, { rounds, pauseMs, signal, told = () => {} }) {
   const samples = {}, reasons = {};
+  async function measure({ who, must }, round, key, work) {
+    if (reasons[who]?.[key]) return undefined;
+    await pause(pauseMs, undefined, { signal });
+    try {
+      const began = performance.now(), answer = await work(), ms = performance.now() - began;
+      if (round > 0) ((samples[key] ??= {})[who] ??= []).push(ms);
+      return answer;
+    } catch (error) {
+      if (must || signal?.aborted) throw error;
+      (reasons[who] ??= {})[key] = reasonOf(error);
+      delete samples[key]?.[who];
+      return undefined;
+    }
+  }
   for (let round = 0; round <= rounds; round++) {
     told(round);
     for (let i = 0; i < turns.length; i++) {
-      const { who, must, run } = turns[(i + round) % turns.length];
-      if (reasons[who]) continue;
-      const time = async (key, work) => {
-        await pause(pauseMs, undefined, { signal });
-        const began = performance.now(), answer = await work(), ms = performance.now() - began;
-        if (round > 0) ((samples[key] ??= {})[who] ??= []).push(ms);
-        return answer;
-      };
-      try {
-        await run(time);
-      } catch (error) {
-        if (must || signal?.aborted) throw error;
-        reasons[who] = error.message.trim().split('\n')[0].slice(0, 160);
-      }
+      const turn = turns[(i + round) % turns.length];
+      await turn.run((key, work) => measure(turn, round, key, work));
     }
   }
   return { samples, reasons };
