@@ -31,8 +31,40 @@ static int split(const char *item, struct layer_dep *ret, char **ret_owned, stru
     if (at)
         *at = '\0';
     if (at && !at[1])
-        return err_set(e, ERR_INVALID, "--dep '%.60s' ends where its version should begin", item);
+        return err_set(e, ERR_INVALID, "'%.60s' ends where its version should begin", item);
     return 0;
+}
+
+struct wanted {
+    struct layer_dep deps[OPTION_LIST_MAX];
+    char            *owned[OPTION_LIST_MAX];
+    size_t           n;
+};
+
+static int wanted_init(struct wanted *w, const struct option_list *items, struct err *e)
+{
+    *w = (struct wanted){0};
+    for (; w->n < items->n; w->n++)
+        if (split(items->items[w->n], &w->deps[w->n], &w->owned[w->n], e) < 0)
+            return -1;
+    return 0;
+}
+
+static void wanted_done(struct wanted *w)
+{
+    for (size_t i = 0; i < OPTION_LIST_MAX; i++)
+        free(w->owned[i]);
+}
+
+int install_check(const struct option_list *deps, struct err *e)
+{
+    struct wanted w;
+    int           done = wanted_init(&w, deps, e);
+
+    if (done == 0)
+        done = deps_check(w.deps, w.n, e);
+    wanted_done(&w);
+    return done;
 }
 
 /* ---- facts ---- */
@@ -99,20 +131,15 @@ static int wait_for(const struct install_spec *spec, const struct layer_dep *dep
 
 int install_deps(const struct install_spec *spec, struct install *ret, struct err *e)
 {
-    struct layer_dep deps[OPTION_LIST_MAX];
-    char            *owned[OPTION_LIST_MAX] = {0};
-    size_t           n = spec->deps->n;
-    int              done = 0;
+    struct wanted w;
+    int           done = wanted_init(&w, spec->deps, e);
 
     *ret = (struct install){.hold.fd = -1};
-    for (size_t i = 0; i < n && done == 0; i++)
-        done = split(spec->deps->items[i], &deps[i], &owned[i], e);
-    if (done == 0 && n > 0)
-        done = wait_for(spec, deps, n, &ret->hold, e);
-    if (done == 0 && n > 0)
-        ret->package_json = deps_manifest(deps, n);
-    for (size_t i = 0; i < n; i++)
-        free(owned[i]);
+    if (done == 0 && w.n > 0)
+        done = wait_for(spec, w.deps, w.n, &ret->hold, e);
+    if (done == 0 && w.n > 0)
+        ret->package_json = deps_manifest(w.deps, w.n);
+    wanted_done(&w);
     return done;
 }
 
