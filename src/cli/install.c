@@ -100,32 +100,30 @@ static void on_note(const char *sentence)
 }
 
 /* A signal ends this process as it ends any other, and the installer with it. */
-static int wait_for(const struct install_spec *spec, const struct layer_dep *deps, size_t n,
-                    struct layer_hold *ret, struct err *e)
+static int wait_for(const struct install_spec *spec, const struct wanted *w, struct install *ret,
+                    struct err *e)
 {
-    struct installing i = {.base = event_base_new()};
-    struct layers    *layers;
+    struct installing  i = {.base = event_base_new()};
+    struct layers_spec layers = {.base = i.base,
+                                 .installer = spec->installer,
+                                 .fresh_ms = spec->fresh_ms,
+                                 .strict = spec->strict,
+                                 .note = on_note};
 
     if (!i.base)
         return err_set(e, ERR_INTERNAL, "no event loop");
-    layers = layers_new(&(struct layers_spec){.base = i.base,
-                                              .installer = spec->installer,
-                                              .fresh_ms = spec->fresh_ms,
-                                              .strict = spec->strict,
-                                              .note = on_note},
-                        e);
-    if (layers) {
-        deadline_init(&i.tell, i.base, on_time, &i);
-        deadline_set(&i.tell, FIRST_MS);
-        layers_ensure(layers, deps, n, spec->runtime->version, spec->runtime->dir, on_progress,
-                      on_done, &i);
-        event_base_dispatch(i.base);
-        deadline_done(&i.tell);
-        layers_free(layers);
-        *e = i.result.err;
-        *ret = i.result.hold;
-    }
-    event_base_free(i.base);
+    ret->base = i.base;
+    ret->layers = layers_new(&layers, e);
+    if (!ret->layers)
+        return -1;
+    deadline_init(&i.tell, i.base, on_time, &i);
+    deadline_set(&i.tell, FIRST_MS);
+    layers_ensure(ret->layers, w->deps, w->n, spec->runtime->version, spec->runtime->dir,
+                  on_progress, on_done, &i);
+    event_base_dispatch(i.base);
+    deadline_done(&i.tell);
+    *e = i.result.err;
+    ret->hold = i.result.hold;
     return e->kind ? -1 : 0;
 }
 
@@ -136,10 +134,12 @@ int install_deps(const struct install_spec *spec, struct install *ret, struct er
 
     *ret = (struct install){.hold.fd = -1};
     if (done == 0 && w.n > 0)
-        done = wait_for(spec, w.deps, w.n, &ret->hold, e);
+        done = wait_for(spec, &w, ret, e);
     if (done == 0 && w.n > 0)
         ret->package_json = deps_manifest(w.deps, w.n);
     wanted_done(&w);
+    if (done < 0)
+        install_done(ret);
     return done;
 }
 
@@ -147,4 +147,8 @@ void install_done(struct install *i)
 {
     layer_release(&i->hold);
     free(i->package_json);
+    if (i->layers)
+        layers_free(i->layers);
+    if (i->base)
+        event_base_free(i->base);
 }

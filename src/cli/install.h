@@ -32,11 +32,13 @@ struct install_spec {
 };
 
 struct install {
-    struct layer_hold hold;         /* no layer: its dir is "" */
-    char             *package_json; /* of /workspace, or NULL */
+    struct layer_hold  hold;         /* no layer: its dir is "" */
+    char              *package_json; /* of /workspace, or NULL */
+    struct event_base *base;
+    struct layers     *layers; /* while they are on their way to the disk */
 };
 
 /* As install_deps would refuse them, before anything is started. */
 int  install_check(const struct option_list *deps, struct err *e);
 int  install_deps(const struct install_spec *spec, struct install *ret, struct err *e);
-void install_done(struct install *i);
+void install_done(struct install *i); /* waits until a new layer is on the disk */
