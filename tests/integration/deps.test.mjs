@@ -111,6 +111,7 @@ for (const [installer, lock] of [['bun', 'bun.lock'], ['npm', 'package-lock.json
     assert.deepEqual(told(await runIn(store, registry, args, { env }).ended), ['rest 2.1', '1.1']);
     const text = fs.readFileSync(path.join(layerOf(store), lock), 'utf8');
     assert.match(text, /rest@2\.1\.0|"node_modules\/rest": \{\s*"version": "2\.1\.0"/);
+    assert.deepEqual(fs.readdirSync(layerOf(store)).filter((name) => name.startsWith('.jerboa')), ['.jerboa-layer.json'], 'it is on the disk when who made it has ended');
     registry.stop();
     assert.deepEqual(told(await runIn(store, registry, args, { env }).ended), ['rest 2.1', '1.1']);
   });
