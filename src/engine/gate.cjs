@@ -14,7 +14,6 @@
 
 const Module = require('node:module');
 const fs = require('node:fs');
-const net = require('node:net');
 const { isMainThread } = require('node:worker_threads');
 
 /*
@@ -23,8 +22,9 @@ const { isMainThread } = require('node:worker_threads');
  * would pipe.destroy(), which looks at process.stderr. The loader of ES modules needs no such thing: Node's snapshot has it.
  */
 function warm() {
+  const { Socket } = require('node:net'); // not for workers
   const none = () => {};
-  const pipe = new net.Socket({ fd: fs.openSync('/proc/self/fd/1', 'w'), readable: false, writable: true });
+  const pipe = new Socket({ fd: fs.openSync('/proc/self/fd/1', 'w'), readable: false, writable: true });
   pipe.once('error', none);
   pipe.write('', none);
   pipe.removeListener('error', none);
@@ -32,6 +32,7 @@ function warm() {
   pipe.unref();
   pipe._handle.close();
   pipe._handle = null;
+  process.chdir('/'); // where it is: what will be called later is compiled now
 }
 
 /* Whether it was let go. A signal may interrupt the read; whatever else goes wrong is the end. */
@@ -44,18 +45,13 @@ function wait() {
     }
 }
 
-/* The lowest free descriptor is the one just closed. */
-function leaveStdinEmpty() {
-  fs.closeSync(0);
-  fs.openSync('/dev/null', 'r');
-}
-
 const at = process.execArgv.findIndex((word, i, all) => word === '-r' && all[i + 1] === __filename);
 if (at >= 0) process.execArgv.splice(at, 2);
 if (at >= 0 && isMainThread) {
   warm();
   if (!wait()) process.exit();
-  leaveStdinEmpty();
+  fs.closeSync(0);
+  fs.openSync('/dev/null', 'r'); // the lowest free descriptor: 0
   process.chdir('/workspace');
 }
 delete require.cache[__filename];
