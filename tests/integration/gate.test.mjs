@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { until } from './jerboa.mjs';
 import { cases, differences } from './gate-cases.mjs';
-import { connect, inside, limit, printed, variants } from './tools.mjs';
+import { connect, inside, limit, printed, text, variants } from './tools.mjs';
 
 const gate = '/.jerboa/gate.cjs';
 const sides = { held: { args: [] }, plain: { args: ['--hold', '0'] } };
@@ -14,27 +14,30 @@ before(async () => {
   for (const side of Object.values(sides)) {
     side.server = await connect(variants['stdio, modern'], side.args);
     side.sandbox = await side.server.sandbox();
+    side.namespace = text(await side.server.exec(side.sandbox, 'readlink /proc/self/ns/pid')).trim();
+    assert.match(side.namespace, /^pid:\[\d+\]$/);
   }
 }, limit);
 after(async () => { for (const side of Object.values(sides)) await side.server?.close(); });
 
 const commandLine = (pid) => { try { return fs.readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0'); } catch { return []; } };
 
-/** Nodes that wait at the gate in a server's sandboxes. */
-const waiting = (side) => inside(side.server.pid).filter(({ pid }) => commandLine(pid).includes(gate)).map(({ pid }) => pid);
+/** Nodes that wait at the gate in a side's sandbox, not those in sandboxes that are ready for others. */
+const isIn = (pid, namespace) => { try { return fs.readlinkSync(`/proc/${pid}/ns/pid`) === namespace; } catch { return false; } };
+const waiting = ({ server, namespace }) => inside(server.pid).map(({ pid }) => pid).filter((pid) => commandLine(pid).includes(gate) && isIn(pid, namespace));
 
 /** What is seen of a run, without numbers that no two runs share. */
 function seen({ structuredContent: { stdout, stderr, exitCode, signal, verdict, truncated } }) {
-  const plainly = (text) => text.replace(/\(node:\d+\)/g, '(node:PID)');
-  return { stdout: plainly(stdout), stderr: plainly(stderr), exitCode, signal, verdict, truncated };
+  const shared = (said) => said.replace(/\(node:\d+\)/g, '(node:PID)');
+  return { stdout: shared(stdout), stderr: shared(stderr), exitCode, signal, verdict, truncated: truncated && { ...truncated, uri: 'output' } };
 }
 
 /** One script on both sides, in sandboxes that have run those before it. The held side has a Node at the gate, and has used it up afterwards. */
 async function both(code) {
-  const ready = await until(() => { const pids = waiting(held); return pids.length > 0 && pids; }, 'no Node is held');
+  const ready = await until(() => waiting(held)[0], 'no Node is held');
   const results = await Promise.all(Object.values(sides).map((side) => side.server.run(side.sandbox, code)));
   const [one, other] = results.map(seen);
-  assert.ok(ready.some((pid) => !commandLine(pid).includes(gate)), 'the Node that was held still is');
+  assert.ok(!waiting(held).includes(ready), 'the Node that was held still is');
   return { held: one, plain: other };
 }
 
