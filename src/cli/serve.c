@@ -49,7 +49,7 @@ static const struct option options[] = {
      "stop a sandbox after this long (3600s; 0: never)", .second_env = "NODE_CONTAINER_TIMEOUT"},
     {"idle", 0, OPTION_DURATION, AT(idle_ms), "TIME",
      "stop a sandbox that nobody used for this long (0: never)"},
-    {"pool", 0, OPTION_COUNT, AT(pool), "N",
+    {"pool", 0, OPTION_COUNT_0, AT(pool), "N",
      "keep so many sandboxes ready for who asks next, more under load (2; 0: none)"},
     {"pool-memory", 0, OPTION_SIZE, AT(pool_memory_bytes), "SIZE",
      "… but not more than fit into this, 16m each (256m)"},

@@ -81,6 +81,7 @@ struct held *held_start(struct sandbox *s, const char *const *env, const char *s
         release_memory(h);
         return NULL;
     }
+    process_hold(h->process);
     return h;
 }
 
@@ -149,7 +150,7 @@ const char *held_misfit(const struct held *h, const struct run_spec *spec)
 void held_release(struct held *h, struct process **ret, const struct process_ops *ops, void *owner)
 {
     *ret = h->process;
-    process_hand_over(h->process, ops, owner);
+    process_release(h->process, ops, owner);
     process_write_stdin(h->process, (const uint8_t *)"g", 1);
     process_end_stdin(h->process);
     if (h->started)

@@ -36,8 +36,10 @@ struct process *process_start(struct sandbox *s, struct message_spawn *m,
 void process_kill(struct process *p); /* it and all its descendants; idempotent; done still comes */
 void process_signal(struct process *p, int number); /* to the main process */
 
-/* Another owner from now on; what was told before is not told again. */
-void process_hand_over(struct process *p, const struct process_ops *ops, void *owner);
+/* A program that waits before it runs any code: as long as it does it is not watched. */
+void process_hold(struct process *p);
+/* No more, and it has another owner from now on; what was told before is not told again. */
+void process_release(struct process *p, const struct process_ops *ops, void *owner);
 bool process_is_live(const struct process *p); /* nothing says that it has ended, or will */
 
 /* At most process_stdin_room bytes at a time; what comes after its end is dropped. */
