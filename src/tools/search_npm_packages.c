@@ -133,7 +133,7 @@ static void add_found(struct searching *s, const json_t *package)
     f->searching = s;
     f->answer = json_pack("{s:O, s:O, s:s}", "name", name, "description",
                           json_object_get(package, "description"), "readmeSnippet", no_readme);
-    f->fetch = fetch_start(tools_of(s->call)->fetches, words, ALL_MS, on_readme, f);
+    f->fetch = fetch_start(tools_of(s->call)->fetches, s->call, words, ALL_MS, on_readme, f);
 }
 
 /* ---- the search ---- */
@@ -188,7 +188,7 @@ static void start(struct mcp_call *c, const char *query, const char *scope)
     deadline_init(&s->deadline, fetches_base(tools_of(c)->fetches), on_too_late, s);
     deadline_set(&s->deadline, ALL_MS);
     mcp_call_set_data(c, s, searching_free);
-    s->fetch = fetch_start(tools_of(c)->fetches, words, ALL_MS, on_searched, s);
+    s->fetch = fetch_start(tools_of(c)->fetches, c, words, ALL_MS, on_searched, s);
     progress_tell(&s->progress, "searching");
 }
 
