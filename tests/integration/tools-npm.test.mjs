@@ -79,15 +79,18 @@ describe('types of a registry on loopback', limit, () => {
       deep: pack({ 'lib/a.d.mts': `import './b.mjs';\n${'// a line\n'.repeat(10)}`, 'lib/b.d.mts': `export * from '../c/index.js';\nimport './long.mjs'`, 'lib/long.d.mts': long,
         'c/index.d.ts': 'export {};\n', 'unused.d.ts': 'nobody', 'index.d.ts': 'wrong' }, { exports: { '.': { import: { default: './lib/a.mjs', types: './lib/a.d.mts' }, require: './x.cjs' } } }),
       big: pack({ 'index.d.ts': `export const first: 1;\n${long}` }),
+      own: pack({ 'index.d.ts': `export * from '#parts/a.js';\nexport * from './sub';\n`, 'parts/a.d.ts': 'export const a: 1;\n', 'dist/s.d.ts': 'export const s: 1;\n',
+        'sub/package.json': JSON.stringify({ types: '../dist/s.d.ts' }), 'test/package.json': '{' }, { imports: { '#parts/*': './parts/*' } }),
       none: pack({ 'index.js': '' }), stub: pack({ 'index.js': '' }), '@types%2fstub': pack({ 'README.md': 'has its own' }),
       '@types%2fs__n': pack({ 'index.d.ts': 'export const mangled: 1;\n' }), '@s%2fn': pack({ 'index.js': '' }),
     });
     const s = await serverOf(t, registry.url);
-    const [deep, big, none, stub, scoped] = await ask(s, ['deep', 'big', 'none', 'stub', '@s/n'].map((name) => ({ name })));
+    const [deep, big, own, none, stub, scoped] = await ask(s, ['deep', 'big', 'own', 'none', 'stub', '@s/n'].map((name) => ({ name })));
     assert.match(deep.types, /^\/\/ lib\/a\.d\.mts\nimport [^]*\n\/\/ lib\/b\.d\.mts\n[^]*\n\/\/ c\/index\.d\.ts\nexport \{\};\n$/);
     assert.deepEqual(deep.leftOut, [`lib/long.d.mts (${long.length} bytes)`]);
     assert.equal(big.types, '// index.d.ts\nexport const first: 1;\n');
     assert.match(big.leftOut[0], /^index\.d\.ts \(only the first 23 of \d+ bytes\)$/);
+    assert.equal(own.types.replaceAll(/^export .*\n/gm, ''), '// index.d.ts\n\n// parts/a.d.ts\n\n// dist/s.d.ts\n'); // names of the package, and a directory's package.json
     assert.match(none.reason, /^the package has no type declarations of its own, and @types\/none is not in the registry$/);
     assert.match(stub.reason, /and @types\/stub has none either$/);
     assert.deepEqual([scoped.typesPackage, scoped.types], ['@types/s__n', '// index.d.ts\nexport const mangled: 1;\n']);
