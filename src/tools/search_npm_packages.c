@@ -23,15 +23,19 @@ struct arguments {
     const json_t *qualifiers;
 };
 
+#define STRING(name) "\"" name "\":{\"type\":\"string\"},"
+
 static const struct field fields[] = {
     {"searchTerm", FIELD_BYTES, offsetof(struct arguments, term), true, 1, WORD_MAX,
      "Words joined by +: markdown+parser."},
     {"qualifiers", FIELD_OBJECT, offsetof(struct arguments, qualifiers), false, 0, 0,
-     "Filters, default none: author, maintainer, scope, keywords (a,b: or; a+b: and), not, is "
-     "(unstable, insecure), boostExact (false).",
-     "{\"additionalProperties\":{\"type\":\"string\"}}"},
+     "Filters, default none. keywords: a,b or; a+b and. is, not: unstable, insecure.",
+     "{\"properties\":{" STRING("author") STRING("maintainer") STRING("scope") STRING("keywords")
+         STRING("not") STRING("is") "\"boostExact\":{\"type\":\"boolean\",\"default\":false}},"
+                                    "\"additionalProperties\":false}"},
     {0},
 };
+#undef STRING
 
 #define AT(member) offsetof(struct search_terms, member)
 static const struct field qualifier_fields[] = {
