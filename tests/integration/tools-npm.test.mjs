@@ -1,5 +1,6 @@
 // get_dependency_types and search_npm_packages: the configured registry, a real one on loopback, and registries that misbehave.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { tempDir, until } from './jerboa.mjs';
@@ -160,28 +161,32 @@ describe('types of a registry on loopback', limit, () => {
     assert.deepEqual(s.errors, []);
   });
 
-  test('documents of 20 MB do not hold up others', async (t) => {
+  // The measure of tests/unit/fetch_loop_test.c: by the clock, less what the kernel counts as time without a processor.
+  const withheldMs = (pid) => +fs.readFileSync(`/proc/${pid}/schedstat`, 'latin1').split(' ')[1] / 1e6;
+
+  test('documents of 20 MB do not hold up others: every ping is answered within 50 ms', async (t) => {
     const document = tagged('large', pack({ 'index.d.ts': 'export {};\n' }));
     for (let i = 0; i < 200_000; i++) document.versions[`0.0.${i}`] = { name: 'large', version: `0.0.${i}`, description: 'x'.repeat(40) };
-    const body = JSON.stringify(document);
+    const body = Buffer.from(JSON.stringify(document));
     assert.ok(body.length > 20e6, `${body.length}`);
     const release = pack({ 'index.d.ts': 'export {};\n' })['1.0.0'];
     const registry = await serve(t, {}, (req, res) => Boolean(res.end(req.url.endsWith('.tgz') ? release.tarball : body)));
     const s = await serverOf(t, registry.url);
+    const waited = () => withheldMs(s.pid) + withheldMs('self');
     const pings = [];
     let over = false;
     const call = ask(s, [{ name: 'large' }, { name: 'large', version: '1' }]).finally(() => { over = true; });
     while (!over) {
-      const began = performance.now();
+      const before = waited(), began = performance.now();
       await s.client.ping();
-      pings.push(performance.now() - began);
+      const ms = performance.now() - began;
+      pings.push({ ms: ms - (waited() - before), clock: ms });
       await new Promise((resolve) => { setTimeout(resolve, 5); });
     }
     for (const p of await call) assert.equal(p.types, '// index.d.ts\nexport {};\n');
-    pings.sort((a, b) => a - b);
-    t.diagnostic(`${pings.length} pings, the median ${pings[pings.length >> 1]} ms, the last ${pings.at(-1)} ms`);
-    // parsing one such document takes a second; the processor is shared with those who do
-    assert.ok(pings.length > 10 && pings[Math.floor(pings.length * 0.9)] < 50 && pings.at(-1) < 400, `${pings.slice(-5)}`);
+    const longest = Math.max(...pings.map((p) => p.ms));
+    t.diagnostic(`${pings.length} pings, the longest took ${longest.toFixed(1)} ms (${Math.max(...pings.map((p) => p.clock)).toFixed(1)} by the clock)`);
+    assert.ok(pings.length > 10 && longest < 50, `${pings.length} pings, ${longest} ms`); // parsing one such document takes a second
   });
 });
 
