@@ -11,6 +11,16 @@ static bool is_same(const struct turn *a, const struct turn *b)
     return strcmp(a->owner, b->owner) == 0 && (*a->owner || a->call == b->call);
 }
 
+static struct turn *find_later(const struct turns *t, uint64_t round)
+{
+    struct turn *turn;
+
+    TAILQ_FOREACH (turn, &t->waiting, entry)
+        if (turn->round > round)
+            return turn;
+    return NULL;
+}
+
 void turns_init(struct turns *t)
 {
     *t = (struct turns){0};
@@ -25,13 +35,11 @@ void turns_add(struct turns *t, struct turn *turn, const char *owner, const void
     TAILQ_FOREACH (other, &t->waiting, entry)
         if (is_same(other, turn))
             turn->round = other->round + 1; /* the last one's is the highest */
-    TAILQ_FOREACH_REVERSE(other, &t->waiting, turn_list, entry)
-    if (other->round <= turn->round)
-        break;
+    other = find_later(t, turn->round);
     if (other)
-        TAILQ_INSERT_AFTER(&t->waiting, other, turn, entry);
+        TAILQ_INSERT_BEFORE(other, turn, entry);
     else
-        TAILQ_INSERT_HEAD(&t->waiting, turn, entry);
+        TAILQ_INSERT_TAIL(&t->waiting, turn, entry);
 }
 
 struct turn *turns_take(struct turns *t)
