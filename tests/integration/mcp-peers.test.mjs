@@ -240,7 +240,7 @@ describe('HTTP', { concurrency: 3, timeout: 120_000 }, () => {
       const answer = receive(socket, fits);
       for (const piece of [bytes].flat()) {
         socket.write(piece);
-        await sleep(5);
+        await sleep(piece.length > 1 ? 5 : 1);
       }
       return answer;
     };
