@@ -439,6 +439,8 @@ static const struct word {
     {"found", FRAME_FOUND, 0, bytes, "an answer of some bytes"},
     {"plan", FRAME_PLAN, 0, bytes, "{}"},
     {"group-make", FRAME_GROUP_MAKE, 0, NULL, NULL},
+    {"group-hold", FRAME_GROUP_HOLD, 0, NULL, NULL},
+    {"group-release", FRAME_GROUP_RELEASE, 0, NULL, NULL},
     {"group-end", FRAME_GROUP_END, 0, NULL, NULL},
     {"group-ended", FRAME_GROUP_ENDED, 0, group_ended, NULL},
     {"walls", FRAME_WALLS, 0, bytes, "[{\"name\":\"landlock\",\"on\":false}]"},

@@ -45,6 +45,8 @@ static int store(const struct option *o, const char *text, int64_t bare_ms, void
         return str_parse_cpus(text, at, e);
     case OPTION_COUNT:
         return str_parse_count(text, 1, 1000000, at, e);
+    case OPTION_COUNT_0:
+        return str_parse_count(text, 0, 1000000, at, e);
     case OPTION_LIST:
         return list_add(at, text, e);
     }

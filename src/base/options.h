@@ -18,6 +18,7 @@ enum option_type {
     OPTION_DURATION, /* int64_t, milliseconds; a bare number is seconds */
     OPTION_CPUS,     /* int64_t, thousandths of a processor */
     OPTION_COUNT,    /* int64_t, 1 to a million */
+    OPTION_COUNT_0,  /* the same, or none */
     OPTION_LIST,     /* struct option_list; may be repeated; one a line in the environment */
 };
 

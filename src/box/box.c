@@ -1,7 +1,10 @@
 /* Theory of operation. A box goes through states in one direction: its runtime is awaited, its
  * sandbox starts, it is ready, it ends. Callbacks record what happened and ask for the step, and
  * only the step moves it on, calls the first in line, and frees it: when the sandbox is gone, which
- * means that nothing of it is left on the machine. */
+ * means that nothing of it is left on the machine.
+ *
+ * While nobody has his turn, the Node of the next run is started and held (sandbox/held.h), until
+ * the box has been unused for long. One that was made ahead is the same with nobody who owns it. */
 #include "box/box.h"
 
 #include <assert.h>
@@ -9,65 +12,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/random.h"
 #include "base/str.h"
-#include "box/ports.h"
-#include "box/runtimes.h"
-#include "loop/deadline.h"
-#include "loop/later.h"
-#include "store/image.h"
+#include "box/box_private.h"
 
-enum { NEWS_MS = 1000 };
-enum box_state { BOX_FETCHING, BOX_STARTING, BOX_READY, BOX_ENDING };
-
-struct box {
-    TAILQ_ENTRY(box) entry;
-    struct boxes        *all;
-    char                 id[BOX_ID_MAX];
-    char                *owner, *files_dir, *image;
-    const struct policy *policy;
-    bool                 one_call;
-    enum box_state       state;
-    struct runtime_wait *wait;
-    struct runtime       runtime;
-    int                  runtime_fd; /* held, so that gc does not remove it */
-    struct sandbox      *sandbox;
-    json_t              *walls;
-    struct ports         ports;
-    struct layer_hold    layer;
-    struct turn         *line;            /* the first one is on, once the box is ready */
-    struct deadline      age, idle, news; /* news: for who waits while its Node is fetched */
-    int64_t              made_ms;
-    struct later         later;
-    void                *data;
-    void (*free_data)(void *data);
-
-    /* facts */
-    bool       ready, stop_wanted, gone; /* ready stays: it has been */
-    struct err err;                      /* why it ended by itself */
+enum {
+    NEWS_MS = 1000,
+    HELD_FAILURES_MAX = 3, /* in a row: code that is left in the box does not let it live */
+    ENDING_MAX = 64,       /* being torn down at once, on the whole: then new ones wait */
 };
 
-struct boxes {
-    struct boxes_spec       spec;
-    const struct boxes_ops *ops;
-    void                   *owner;
-    struct runtimes        *runtimes;
-    TAILQ_HEAD(box_list, box) list; /* oldest first */
-    size_t          count;          /* of those that do not end */
-    struct port_set ports;
-    bool            told_walls;
-    void (*stopped)(void *owner);
-    void        *stopped_owner;
-    struct later stopped_later;
-};
+const char box_script[] = "/workspace/index.js";
 
 static void tell_changed(const struct box *b)
 {
-    if (b->all->ops->changed && !b->one_call)
+    if (b->all->ops->changed && !b->one_call && !b->shelf)
         b->all->ops->changed(b->all->owner, b->owner);
 }
 
@@ -124,21 +86,20 @@ static const struct sandbox_ops sandbox_ops = {on_gone, on_walls, on_ready};
 
 static int start_sandbox(struct box *b, struct err *e)
 {
-    struct native_spec spec = b->all->spec.limits;
     struct egress_spec network = b->all->spec.network;
+    bool               host_network = b->all->spec.host_network && !b->policy;
     autojson json_t   *plan = NULL;
 
-    spec.runtime_dir = b->runtime.dir;
-    spec.files_dir = b->files_dir;
-    spec.host_network = b->all->spec.host_network && !b->policy;
     network.policy = b->policy;
     if (b->all->spec.host_network) /* what decides nothing cannot be asked */
         network.operator_policy = b->policy;
-    plan = native_plan(&spec, e);
+    plan = boxes_plan(b->all, b->runtime.dir, b->files_dir, host_network, e);
     if (!plan)
         return -1;
-    b->sandbox = sandbox_start(b->all->spec.base, plan, spec.host_network ? NULL : &network,
-                               &sandbox_ops, b, e);
+    if (b->shelf)
+        native_fingerprint(plan, b->fingerprint);
+    b->sandbox =
+        sandbox_start(b->all->spec.base, plan, host_network ? NULL : &network, &sandbox_ops, b, e);
     return b->sandbox ? 0 : -1;
 }
 
@@ -156,21 +117,62 @@ static void on_runtime(void *owner, const struct runtime *runtime, const struct 
     later_ask(&b->later);
 }
 
+/* ---- the Node of its next run ---- */
+
+static void drop_held(struct box *b)
+{
+    held_free(b->held);
+    b->held = NULL;
+}
+
+static void on_held_gone(void *owner)
+{
+    struct box *b = owner;
+
+    b->held = NULL;
+    b->held_failures++;
+    later_ask(&b->later);
+}
+
+static void on_hold(void *owner)
+{
+    struct box *b = owner;
+
+    drop_held(b);
+    b->rests = true;
+}
+
+static void hold(struct box *b)
+{
+    if (b->held || b->line || b->rests || b->held_failures >= HELD_FAILURES_MAX ||
+        b->all->spec.hold_ms == 0)
+        return;
+    b->held = held_start(b->sandbox, b->all->spec.env, box_script, on_held_gone, b);
+    if (!b->held)
+        b->held_failures++;
+}
+
+struct held *box_take_held(struct box *b)
+{
+    struct held *held = b->held;
+
+    b->held = NULL;
+    return held;
+}
+
 /* ---- the step ---- */
 
 static void box_free(struct box *b)
 {
-    struct boxes *all = b->all;
-
-    TAILQ_REMOVE(&all->list, b, entry);
-    if (TAILQ_EMPTY(&all->list) && all->stopped)
-        later_ask(&all->stopped_later);
+    boxes_forget(b);
+    drop_held(b);
     if (b->free_data)
         b->free_data(b->data);
     layer_release(&b->layer);
     fd_close(&b->runtime_fd);
     deadline_done(&b->age);
     deadline_done(&b->idle);
+    deadline_done(&b->hold);
     deadline_done(&b->news);
     later_done(&b->later);
     json_decref(b->walls);
@@ -182,11 +184,17 @@ static void box_free(struct box *b)
 
 static void begin_end(struct box *b)
 {
+    if (b->shelf)
+        boxes_spare_ended(b);
+    else
+        b->all->count--;
     b->state = BOX_ENDING;
-    b->all->count--;
+    b->all->ending++;
     deadline_clear(&b->age);
     deadline_clear(&b->idle);
+    deadline_clear(&b->hold);
     deadline_clear(&b->news);
+    drop_held(b);
     ports_close(&b->ports, &b->all->ports);
     if (b->wait)
         runtime_wait_cancel(b->wait);
@@ -207,12 +215,28 @@ static void begin_sandbox(struct box *b)
     start_sandbox(b, &b->err);
 }
 
-static void be_ready(struct box *b)
+void box_begin_life(struct box *b)
 {
-    b->state = BOX_READY;
     if (b->all->spec.age_ms > 0)
         deadline_set(&b->age, b->all->spec.age_ms);
     tell_changed(b);
+}
+
+static void be_ready(struct box *b)
+{
+    b->state = BOX_READY;
+    if (b->shelf)
+        boxes_spare_ready(b);
+    else
+        box_begin_life(b);
+}
+
+static void rest(struct box *b)
+{
+    if (b->all->spec.idle_ms > 0)
+        deadline_set(&b->idle, b->all->spec.idle_ms);
+    if (b->all->spec.hold_ms > 0)
+        deadline_set(&b->hold, b->all->spec.hold_ms);
 }
 
 static void call_first(struct box *b)
@@ -221,10 +245,13 @@ static void call_first(struct box *b)
 
     if (t && !t->is_on) {
         t->is_on = true;
+        b->rests = false;
+        b->held_failures = 0;
         deadline_clear(&b->idle);
+        deadline_clear(&b->hold);
         t->ops->go(t->owner);
-    } else if (!t && b->all->spec.idle_ms > 0) {
-        deadline_set(&b->idle, b->all->spec.idle_ms);
+    } else if (!t && !b->shelf) {
+        rest(b);
     }
 }
 
@@ -232,14 +259,17 @@ static void step(void *owner)
 {
     struct box *b = owner;
 
-    if (b->state == BOX_FETCHING && !b->wait && !b->err.kind && !b->stop_wanted)
+    if (b->state == BOX_FETCHING && !b->wait && !b->err.kind && !b->stop_wanted &&
+        b->all->ending < ENDING_MAX)
         begin_sandbox(b);
     if (b->state == BOX_STARTING && b->ready)
         be_ready(b);
     if ((b->stop_wanted || b->err.kind || b->gone) && b->state != BOX_ENDING)
         begin_end(b);
-    if (b->state == BOX_READY)
+    if (b->state == BOX_READY) {
         call_first(b);
+        hold(b);
+    }
     if (b->state == BOX_ENDING && b->gone) {
         lose_line(b);
         box_free(b);
@@ -308,7 +338,7 @@ void turn_end(struct turn *t)
     t->box = NULL;
 }
 
-/* ---- the table ---- */
+/* ---- the beginning ---- */
 
 /* 128 random bits in the form of a UUID, version 4. */
 static void make_id(char ret[BOX_ID_MAX])
@@ -322,13 +352,14 @@ static void make_id(char ret[BOX_ID_MAX])
              hex + 20);
 }
 
-static struct box *box_new(struct boxes *all, const struct box_spec *spec)
+struct box *box_new(struct boxes *all, const struct box_spec *spec, struct shelf *shelf)
 {
     struct box *b = calloc(1, sizeof *b);
 
     if (!b)
         abort();
     *b = (struct box){.all = all,
+                      .shelf = shelf,
                       .owner = str_dup(spec->owner),
                       .files_dir = spec->files_dir ? str_dup(spec->files_dir) : NULL,
                       .image = str_dup(spec->image ? spec->image : all->spec.image),
@@ -339,105 +370,19 @@ static struct box *box_new(struct boxes *all, const struct box_spec *spec)
     make_id(b->id);
     deadline_init(&b->age, all->spec.base, on_age, b);
     deadline_init(&b->idle, all->spec.base, on_idle, b);
+    deadline_init(&b->hold, all->spec.base, on_hold, b);
     deadline_init(&b->news, all->spec.base, on_news, b);
     b->made_ms = clock_ms();
     later_init(&b->later, all->spec.base, step, b);
-    TAILQ_INSERT_TAIL(&all->list, b, entry);
-    all->count++;
-    return b;
-}
-
-struct box *boxes_make(struct boxes *all, const struct box_spec *spec, struct err *e)
-{
-    struct image image;
-    struct box  *b;
-
-    if (image_parse(spec->image ? spec->image : all->spec.image, &image, e) < 0)
-        return NULL;
-    if (all->stopped) {
-        err_set(e, ERR_UNAVAILABLE, "the server is stopping");
-        return NULL;
-    }
-    if ((int64_t)all->count >= all->spec.max) {
-        err_set(e, ERR_LIMIT, "there are %zu sandboxes, as many as this server allows", all->count);
-        return NULL;
-    }
-    b = box_new(all, spec);
     b->wait = runtimes_get(all->runtimes, b->image, on_runtime, b);
     if (runtime_wait_fetches(b->wait))
         deadline_set(&b->news, 0);
     return b;
 }
 
-static bool is_open(const struct box *b)
+bool box_is_well(const struct box *b)
 {
-    return b->state != BOX_ENDING && !b->stop_wanted && !b->err.kind && !b->one_call;
-}
-
-struct box *boxes_find(struct boxes *all, const char *id, const char *owner)
-{
-    struct box *b;
-
-    TAILQ_FOREACH (b, &all->list, entry)
-        if (is_open(b) && strcmp(b->id, id) == 0)
-            return !*b->owner || strcmp(b->owner, owner) == 0 ? b : NULL;
-    return NULL;
-}
-
-struct box *boxes_next(struct boxes *all, const char *owner, const struct box *last)
-{
-    struct box *b = last ? TAILQ_NEXT(last, entry) : TAILQ_FIRST(&all->list);
-
-    while (b && !(is_open(b) && *b->owner && strcmp(b->owner, owner) == 0))
-        b = TAILQ_NEXT(b, entry);
-    return b;
-}
-
-void boxes_stop_owner(struct boxes *all, const char *owner)
-{
-    struct box *b;
-
-    TAILQ_FOREACH (b, &all->list, entry)
-        if (*b->owner && strcmp(b->owner, owner) == 0)
-            box_stop(b);
-}
-
-static void tell_stopped(void *owner)
-{
-    struct boxes *all = owner;
-
-    if (TAILQ_EMPTY(&all->list))
-        all->stopped(all->stopped_owner);
-}
-
-void boxes_stop(struct boxes *all, void (*stopped)(void *owner), void *owner)
-{
-    all->stopped = stopped;
-    all->stopped_owner = owner;
-    for (struct box *b = TAILQ_FIRST(&all->list); b; b = TAILQ_NEXT(b, entry))
-        box_stop(b);
-    later_ask(&all->stopped_later);
-}
-
-struct boxes *boxes_new(const struct boxes_spec *spec, const struct boxes_ops *ops, void *owner)
-{
-    struct boxes *all = calloc(1, sizeof *all);
-
-    if (!all)
-        abort();
-    *all = (struct boxes){
-        .spec = *spec, .ops = ops, .owner = owner, .runtimes = runtimes_new(spec->base)};
-    TAILQ_INIT(&all->list);
-    later_init(&all->stopped_later, spec->base, tell_stopped, all);
-    return all;
-}
-
-void boxes_free(struct boxes *all)
-{
-    assert(TAILQ_EMPTY(&all->list));
-    runtimes_free(all->runtimes);
-    later_done(&all->stopped_later);
-    free(all);
+    return b->state != BOX_ENDING && !b->stop_wanted && !b->err.kind && !b->gone;
 }
 
 /* ---- what others may know ---- */

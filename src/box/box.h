@@ -19,6 +19,7 @@
 
 struct boxes;
 struct box;
+struct held;
 
 enum { BOX_ID_MAX = sizeof "js-sbx-" + 36 };
 
@@ -29,10 +30,14 @@ struct boxes_spec { /* what it points to must outlive the table */
     struct native_spec limits;  /* of each; directories are filled in */
     struct egress_spec network; /* the operator's */
     bool               host_network;
-    int64_t            max;         /* at once */
-    int64_t            age_ms;      /* of one; 0: no end */
-    int64_t            idle_ms;     /* without a call; 0: never */
-    const char        *image;       /* of who names none */
+    int64_t            max;                /* at once */
+    int64_t            age_ms;             /* of one; 0: no end */
+    int64_t            idle_ms;            /* without a call; 0: never */
+    const char        *image;              /* of who names none */
+    const char        *files_dir;          /* of who asks, as far as one knows before; or NULL */
+    bool               files_dirs_differ;  /* each who asks has his own */
+    int64_t            pool_min, pool_max; /* sandboxes made ahead; 0: none */
+    int64_t            hold_ms;     /* how long an unused one keeps a Node booted; 0: not at all */
     const char *const *env;         /* of every program; ended by NULL */
     const char        *scratch_dir; /* of this machine, for files without a name */
 };
@@ -76,6 +81,8 @@ const char        *box_node_version(const struct box *b);
 const char        *box_runtime_dir(const struct box *b);
 const char *const *box_env(const struct box *b);
 const char        *box_scratch_dir(const struct box *b);
+extern const char  box_script[];                 /* what a run's code becomes, inside */
+struct held       *box_take_held(struct box *b); /* for box_script; or NULL; for who has his turn */
 /* The layer that is mounted in it, held as long as it lives (or another one replaces it): takes the
  * hold over. */
 void box_hold_layer(struct box *b, const struct layer_hold *hold);

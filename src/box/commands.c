@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "engine/layout.h"
 #include "loop/later.h"
 
 enum commands_state { COMMANDS_TURN, COMMANDS_RUN };
@@ -95,7 +96,7 @@ static void run_next(struct commands *c)
     c->argv[0] = "/bin/sh", c->argv[1] = "-c", c->argv[2] = c->spec->list[c->result.n];
     c->run = (struct run_spec){.argv = c->argv,
                                .env = (const char **)box_env(c->spec->box),
-                               .cwd = "/workspace",
+                               .cwd = layout_workspace,
                                .timeout_ms = time_left(c)};
     c->record = record_start(box_sandbox(c->spec->box), &c->run, box_scratch_dir(c->spec->box),
                              &record_ops, c);

@@ -11,10 +11,11 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "engine/layout.h"
 #include "loop/later.h"
 #include "sandbox/attach.h"
 
-static const char script[] = "/workspace/index.js", manifest[] = "/workspace/package.json";
+static const char manifest[] = "/workspace/package.json";
 
 enum job_state { JOB_TURN, JOB_LAYER, JOB_ATTACH, JOB_LOOK, JOB_RUN, JOB_CHANGES, JOB_DONE };
 
@@ -236,7 +237,7 @@ static size_t compose_files(struct job *j)
     size_t n = 0;
 
     j->files[n++] =
-        (struct run_file){script, (const uint8_t *)j->spec->code, strlen(j->spec->code)};
+        (struct run_file){box_script, (const uint8_t *)j->spec->code, strlen(j->spec->code)};
     if (j->spec->n_deps > 0) {
         j->package_json = deps_manifest(j->spec->deps, j->spec->n_deps);
         j->files[n++] =
@@ -254,7 +255,7 @@ static void begin_run(struct job *j)
     if (j->spec->port) {
         struct server_spec spec = {.files = j->files,
                                    .n_files = n_files,
-                                   .script = script,
+                                   .script = box_script,
                                    .port = j->spec->port,
                                    .answer_ms = j->spec->answer_ms,
                                    .watch = j->spec->files,
@@ -263,14 +264,15 @@ static void begin_run(struct job *j)
         j->server = server_start(j->spec->box, &spec, on_server, j);
         return;
     }
-    j->argv[0] = native_node;
-    j->argv[1] = script;
+    j->argv[0] = layout_node;
+    j->argv[1] = box_script;
     j->run = (struct run_spec){.files = j->files,
                                .n_files = n_files,
                                .argv = j->argv,
                                .env = (const char **)box_env(j->spec->box),
-                               .cwd = "/workspace",
-                               .timeout_ms = j->spec->timeout_ms};
+                               .cwd = layout_workspace,
+                               .timeout_ms = j->spec->timeout_ms,
+                               .held = box_take_held(j->spec->box)};
     j->record = record_start(box_sandbox(j->spec->box), &j->run, box_scratch_dir(j->spec->box),
                              &record_ops, j);
     if (j->over_quota)

@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "engine/layout.h"
 #include "loop/later.h"
 #include "sandbox/download.h"
 #include "sandbox/port.h"
@@ -197,14 +198,14 @@ static struct server *server_new(struct server_start *st)
     snprintf(s->log, sizeof s->log, "output.log");
     if (log_is_used(all, s->log))
         snprintf(s->log, sizeof s->log, "output-%u.log", s->port);
-    s->command = str_format("exec %s %s >/workspace/%s 2>&1", native_node, st->spec.script, s->log);
+    s->command = str_format("exec %s %s >/workspace/%s 2>&1", layout_node, st->spec.script, s->log);
     s->argv[0] = "/bin/sh", s->argv[1] = "-c", s->argv[2] = s->command;
     copy_files(s, &st->spec);
     s->spec = (struct run_spec){.files = s->files,
                                 .n_files = s->n_files,
                                 .argv = s->argv,
                                 .env = (const char **)box_env(st->box),
-                                .cwd = "/workspace"};
+                                .cwd = layout_workspace};
     s->next = all->first;
     all->first = s;
     s->run = run_start(box_sandbox(st->box), &s->spec, &run_ops, s);

@@ -24,6 +24,7 @@
 #include "cli/inside.h"
 #include "cli/probe.h"
 #include "cli/verb.h"
+#include "engine/layout.h"
 #include "store/capture.h"
 #include "store/runtime.h"
 #include "store/store.h"
@@ -201,7 +202,7 @@ static struct chart_row *look_for_runtime(struct examination *r)
 
 static void try_runtime(struct examination *r)
 {
-    const char *const  argv[] = {native_node, "-e", "0", NULL};
+    const char *const  argv[] = {layout_node, "-e", "0", NULL};
     struct chart_row  *row = chart_find(&r->chart, "runtime");
     struct native_spec spec = default_spec(r);
 

@@ -12,6 +12,7 @@
 #include "cli/script.h"
 #include "cli/session.h"
 #include "cli/verb.h"
+#include "engine/layout.h"
 #include "engine/native.h"
 #include "sandbox/result.h"
 #include "store/runtime.h"
@@ -240,7 +241,7 @@ static int run_with(const struct run_options *o, const struct network *network, 
     struct run_spec       spec = {.files = files,
                                   .argv = args,
                                   .env = env,
-                                  .cwd = "/workspace",
+                                  .cwd = layout_workspace,
                                   .has_stdin = !script->took_stdin,
                                   .timeout_ms = o->sandbox.timeout_ms};
     struct egress_spec egress = {.operator_policy = network->policy, .limits = o->sandbox.limits};
@@ -255,7 +256,7 @@ static int run_with(const struct run_options *o, const struct network *network, 
     if (script->code)
         files[spec.n_files++] =
             (struct run_file){script->path, (const uint8_t *)script->code, script->size};
-    args[0] = native_node;
+    args[0] = layout_node;
     args[1] = script->path;
     for (int i = 0; i < argc; i++)
         args[i + 2] = argv[i];

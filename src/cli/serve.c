@@ -17,13 +17,17 @@
 #include "tools/tools.h"
 #include "transport/serve.h"
 
-enum { STOP_MS = 5000 };
+enum {
+    STOP_MS = 5000,
+    POOL_BYTES_EACH = 16 << 20, /* a sandbox with a Node that is held takes less (bench) */
+};
 
 struct options {
     struct sandbox_options sandbox;
     struct serve_options   serve;
     struct option_list     hosts;
     int64_t                sandboxes, age_ms, idle_ms, files_quota_bytes;
+    int64_t                pool, pool_memory_bytes, hold_ms;
     bool                   verbose;
 };
 
@@ -45,6 +49,12 @@ static const struct option options[] = {
      "stop a sandbox after this long (3600s; 0: never)", .second_env = "NODE_CONTAINER_TIMEOUT"},
     {"idle", 0, OPTION_DURATION, AT(idle_ms), "TIME",
      "stop a sandbox that nobody used for this long (0: never)"},
+    {"pool", 0, OPTION_COUNT_0, AT(pool), "N",
+     "keep so many sandboxes ready for who asks next, more under load (2; 0: none)"},
+    {"pool-memory", 0, OPTION_SIZE, AT(pool_memory_bytes), "SIZE",
+     "… but not more than fit into this, 16m each (256m)"},
+    {"hold", 0, OPTION_DURATION, AT(hold_ms), "TIME",
+     "keep a Node booted in a sandbox that was used within this time (5m; 0: never)"},
     {"files-quota", 0, OPTION_SIZE, AT(files_quota_bytes), "SIZE",
      "how much one run may add to --files (1g; 0: no limit)"},
     SANDBOX_OPTIONS_ROWS(AT(sandbox)),
@@ -175,7 +185,12 @@ static void make_boxes(struct service *s, const struct options *o)
         .max = o->sandboxes,
         .age_ms = o->age_ms,
         .idle_ms = o->idle_ms,
+        .pool_min = o->pool,
+        .pool_max = o->pool_memory_bytes / POOL_BYTES_EACH,
+        .hold_ms = o->hold_ms,
         .image = o->sandbox.image,
+        .files_dir = s->files_dir,
+        .files_dirs_differ = s->files_dir && o->serve.http.tokens_file,
         .env = s->env,
         .scratch_dir = s->scratch_dir};
 
@@ -306,7 +321,10 @@ static int serve_main(int argc, char **argv)
     struct options o = {.sandbox = sandbox_options_defaults(),
                         .sandboxes = 64,
                         .age_ms = 3600LL * 1000,
-                        .files_quota_bytes = 1 << 30};
+                        .files_quota_bytes = 1 << 30,
+                        .pool = 2,
+                        .pool_memory_bytes = 256 << 20,
+                        .hold_ms = 300LL * 1000};
     struct service s = {0};
     struct err     e = {0};
     const char    *hosts[OPTION_LIST_MAX + 1] = {0};

@@ -14,14 +14,13 @@
 
 #include "base/fd.h"
 #include "base/program.h"
+#include "base/sha256.h"
 #include "base/str.h"
+#include "engine/layout.h"
 
 #define RUNTIME "/opt/node"
 #define DISK "/.jerboa/disk"
 #define INIT "/.jerboa/init"
-
-const char native_node[] = RUNTIME "/bin/node";
-const char native_modules[] = "/workspace/node_modules";
 
 enum {
     BYTES_PER_INODE = 4096,
@@ -132,6 +131,16 @@ static const char *const bundles[] = {
     "/etc/ssl/cert.pem",      /* Alpine: OpenSSL */
     NULL,
 };
+
+static const char gate_text[] =
+#include "gate.cjs.h"
+    ;
+static const char warm_text[] =
+#include "warm.mjs.h"
+    ;
+
+static const struct row gate[] = {
+    {"file", layout_gate, gate_text}, {"file", "/.jerboa/warm.mjs", warm_text}, {0}};
 
 /* ---- the plan: composing ---- */
 
@@ -339,6 +348,7 @@ json_t *native_plan(const struct native_spec *spec, struct err *e)
     add_system(entries);
     add_bind(entries, spec->runtime_dir, RUNTIME);
     add_bind(entries, init, INIT);
+    add_rows(entries, gate);
     add_rows(entries, devices);
     add_etc(entries, spec);
     add_limits_for_node(entries, spec);
@@ -355,6 +365,32 @@ json_t *native_plan(const struct native_spec *spec, struct err *e)
     if (!plan)
         abort();
     return plan;
+}
+
+void native_fingerprint(const json_t *plan, char ret[65])
+{
+    autofree char *text = json_dumps(plan, JSON_COMPACT);
+    struct sha256  hash;
+    struct stat    st;
+    size_t         i;
+    json_t        *entry;
+
+    if (!text)
+        abort();
+    sha256_init(&hash);
+    sha256_add(&hash, text, strlen(text));
+    json_array_foreach (json_object_get(plan, "entries"), i, entry) {
+        const char *source = json_string_value(json_object_get(entry, "source"));
+        uint64_t    words[4] = {0};
+        if (source && stat(source, &st) == 0) {
+            words[0] = st.st_dev, words[1] = st.st_ino;
+            if (S_ISREG(st.st_mode)) /* a directory changes with what is in it: that is shown */
+                words[2] = (uint64_t)st.st_size,
+                words[3] = (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec;
+        }
+        sha256_add(&hash, words, sizeof words);
+    }
+    sha256_hex(&hash, ret);
 }
 
 static const char search_path[] = "PATH=" RUNTIME "/bin:/usr/local/bin:/usr/bin:/bin";

@@ -60,8 +60,9 @@ struct native_spec {
 /* The whole plan, or NULL and one sentence. */
 json_t *native_plan(const struct native_spec *spec, struct err *e);
 
-extern const char native_node[];    /* the program, inside */
-extern const char native_modules[]; /* where a layer belongs, inside */
+/* What a sandbox made by this plan is made of: the plan itself, and what its sources are on this
+ * machine at this moment. Hex digits. */
+void native_fingerprint(const json_t *plan, char ret[65]);
 
 /* What is set for every program: PATH, HOME and friends, as a list ended by NULL. */
 const char *const *native_environment(const struct native_spec *spec);

@@ -55,6 +55,23 @@ static void make_group(struct jail *j, uint32_t group)
         fd_close(&fds[--n]);
 }
 
+/* What only waits is no run: it needs no looks at it, and its end is no run's end. */
+static void hold_group(struct jail *j, uint32_t group)
+{
+    if (j->held || j->runs == 0)
+        return;
+    j->held = group;
+    j->runs--;
+}
+
+static void release_group(struct jail *j, uint32_t group)
+{
+    if (j->held != group)
+        return;
+    j->held = 0;
+    j->runs++;
+}
+
 static void end_watched(struct jail *j, struct message_group_ended *ret)
 {
     watch_end(&j->watch);
@@ -70,7 +87,9 @@ static void end_group(struct jail *j, uint32_t group)
         cgroup_end_run(&j->cgroup, group, &counters);
     else
         end_watched(j, &counters);
-    if (j->runs > 0)
+    if (group == j->held)
+        j->held = 0;
+    else if (j->runs > 0)
         j->runs--;
     if (j->runs == 0) /* until then a kill was the end of each of them */
         j->watch.kills = j->watch.peak_bytes = 0;
@@ -101,6 +120,12 @@ static int handle_frame(struct jail *j, const struct frame *f, struct err *e)
     switch (f->type) {
     case FRAME_GROUP_MAKE:
         make_group(j, f->channel);
+        return 0;
+    case FRAME_GROUP_HOLD:
+        hold_group(j, f->channel);
+        return 0;
+    case FRAME_GROUP_RELEASE:
+        release_group(j, f->channel);
         return 0;
     case FRAME_GROUP_END:
         end_group(j, f->channel);

@@ -5,7 +5,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "engine/native.h"
+#include "engine/layout.h"
 #include "loop/later.h"
 #include "pipe/message.h"
 
@@ -59,7 +59,7 @@ void sandbox_attach(struct sandbox *s, const char                        *layer_
                     void (*done)(void *owner, const struct err *e), void *owner)
 {
     autofree char        *source = str_format("%s/node_modules", layer_dir);
-    struct message_attach m = {source, native_modules};
+    struct message_attach m = {source, layout_modules};
     struct attach        *a = calloc(1, sizeof *a);
     autobuf struct buf    b;
 

@@ -241,6 +241,23 @@ void process_signal(struct process *p, int number)
         send_u32(p, FRAME_SIGNAL, 0, (uint32_t)number);
 }
 
+void process_hold(struct process *p)
+{
+    sandbox_send_jail(p->sandbox, FRAME_GROUP_HOLD, p->id, NULL, 0);
+}
+
+void process_release(struct process *p, const struct process_ops *ops, void *owner)
+{
+    p->ops = ops;
+    p->owner = owner;
+    sandbox_send_jail(p->sandbox, FRAME_GROUP_RELEASE, p->id, NULL, 0);
+}
+
+bool process_is_live(const struct process *p)
+{
+    return p->sandbox && !p->exited && !p->failed && !p->kill_wanted;
+}
+
 size_t process_stdin_room(const struct process *p)
 {
     bool nobody_reads = p->exited || p->failed || p->stdin_ended || p->ended[STREAM_IN];

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "loop/deadline.h"
 #include "loop/later.h"
+#include "sandbox/held.h"
 #include "sandbox/upload.h"
 
 enum { START_MS = 30000 }; /* from the first file to the program's start */
@@ -24,6 +25,7 @@ struct run {
     enum run_state         state;
     bool                   waiting; /* for the object that the last state started */
     size_t                 next_file;
+    struct held           *held;
     uint32_t               life; /* a channel on which nothing comes but the sandbox's end */
     struct process        *process;
     struct deadline        deadline;
@@ -62,7 +64,15 @@ static void spawn(struct run *r)
                               .cwd = r->spec->cwd,
                               .argv = r->spec->argv,
                               .env = r->spec->env};
+    struct held         *held = r->held;
 
+    r->held = NULL;
+    if (held && !held_misfit(held, r->spec)) {
+        r->waiting = true;
+        held_release(held, &r->process, &process_ops, r);
+        return;
+    }
+    held_free(held);
     r->process = process_start(r->sandbox, &m, &process_ops, r, &r->result.err);
     r->waiting = r->process != NULL;
 }
@@ -79,6 +89,7 @@ static void finish(struct run *r)
     r->result.verdict = verdict_of(f);
     if (r->sandbox)
         sandbox_close_channel(r->sandbox, r->life);
+    held_free(r->held);
     r->ops->done(r->owner, &r->result);
     deadline_done(&r->deadline);
     later_done(&r->later);
@@ -257,8 +268,12 @@ struct run *run_start(struct sandbox *s, const struct run_spec *spec, const stru
 
     if (!r)
         abort();
-    *r = (struct run){
-        .sandbox = s, .spec = spec, .ops = ops, .owner = owner, .result.facts.code = -1};
+    *r = (struct run){.sandbox = s,
+                      .spec = spec,
+                      .ops = ops,
+                      .owner = owner,
+                      .held = spec->held,
+                      .result.facts.code = -1};
     deadline_init(&r->deadline, sandbox_base(s), on_deadline, r);
     later_init(&r->later, sandbox_base(s), run_step, r);
     deadline_set(&r->deadline, START_MS);

@@ -13,6 +13,7 @@
 #include "sandbox/verdict.h"
 
 struct run;
+struct held;
 
 struct run_file {
     const char    *path; /* absolute, inside */
@@ -27,6 +28,7 @@ struct run_spec { /* all of it stays the caller's and must live until done */
     const char            *cwd;
     bool                   has_stdin;
     int64_t                timeout_ms;
+    struct held           *held; /* taken over, for this program if it suits; or NULL */
 };
 
 struct run_result {

@@ -15,10 +15,14 @@ export const limit = { timeout: 60_000 };
 /** Environment of a child: no option of whoever runs the tests; `mark` finds the sandbox's processes later. */
 export const mark = `JERBOA_TEST_MARK=${process.pid}-${randomBytes(6).toString('hex')}`;
 const options = /^JERBOA_(?!HOME$)|^(FILES_DIR|SANDBOX_MEMORY_LIMIT|SANDBOX_CPU_LIMIT|RUN_SCRIPT_TIMEOUT|NODE_OPTIONS|NODE_TEST_CONTEXT)$/;
+const always = { JERBOA_ENV: mark };
 export function childEnv(more = {}) {
   const own = Object.entries(process.env).filter(([name]) => !options.test(name));
-  return { ...Object.fromEntries(own), JERBOA_ENV: mark, ...more };
+  return { ...Object.fromEntries(own), ...always, ...more };
 }
+
+/** For files that count what runs: from now on no sandbox is made ahead and no Node is held. */
+export const nothingAhead = () => Object.assign(always, { JERBOA_POOL: '0', JERBOA_HOLD: '0' });
 
 /** A directory that goes with the test (or, without one, with the process). */
 export function tempDir(t) {

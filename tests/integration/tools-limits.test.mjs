@@ -4,8 +4,10 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { tempDir, until } from './jerboa.mjs';
+import { nothingAhead, tempDir, until } from './jerboa.mjs';
 import { connect, connectFor, descendants, failed, inside, limit, printed, refused, text, texts, variants } from './tools.mjs';
+
+nothingAhead();
 
 describe('limits', limit, () => {
   test('age', async (t) => {

@@ -3,8 +3,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import { until } from './jerboa.mjs';
+import { nothingAhead, until } from './jerboa.mjs';
 import { connect, connectFor, failed, freePort, inside, limit, refused, text, texts, variants } from './tools.mjs';
+
+nothingAhead();
 
 const answering = (port, words) => `import http from 'node:http'; console.log('up: ${words}');
   http.createServer((request, response) => response.end('${words} ' + request.url)).listen(${port})`;

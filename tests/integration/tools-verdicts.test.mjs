@@ -3,8 +3,10 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { fill, tempDir, until } from './jerboa.mjs';
+import { fill, nothingAhead, tempDir, until } from './jerboa.mjs';
 import { connect, connectFor, descendants, failed, freePort, inside, limit, printed, refused, telemetry, text, texts, variants } from './tools.mjs';
+
+nothingAhead();
 
 const files = tempDir();
 const quota = 4 << 20;

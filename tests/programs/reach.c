@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "engine/layout.h"
 #include "engine/native.h"
 #include "loop/stream.h"
 #include "sandbox/download.h"
@@ -252,7 +253,7 @@ int main(int argc, char **argv)
                                .pids = NATIVE_PIDS,
                                .fds = NATIVE_FDS,
                                .runtime_dir = argv[1]};
-    const char        *program[] = {native_node, "--input-type=module", "-e", argv[2], NULL};
+    const char        *program[] = {layout_node, "--input-type=module", "-e", argv[2], NULL};
     struct run_spec    run_spec = {.argv = program,
                                    .env = (const char **)native_environment(&(struct native_spec){0}),
                                    .cwd = "/workspace",

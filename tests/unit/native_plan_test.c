@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "config.h"
+#include "engine/layout.h"
 #include "engine/native.h"
 #include "jail/plan.h"
 
@@ -90,7 +91,7 @@ static void limits_are_handed_on(void **state)
     assert_string_equal(plan.init, "/.jerboa/init");
     assert_string_equal(plan.entries[find(&plan, PLAN_BIND, plan.init)].source, init_path);
     assert_string_equal(plan.entries[find(&plan, PLAN_BIND, "/opt/node")].source, "/store/node");
-    assert_true(str_starts(native_node, "/opt/node/"));
+    assert_true(str_starts(layout_node, "/opt/node/"));
     assert_int_equal(plan.memory_bytes, plain.memory_bytes);
     assert_true(plan.init_memory_bytes > plain.disk_bytes); /* files are charged to it */
     assert_int_equal(plan.cpus_milli, 1500);

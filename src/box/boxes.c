@@ -1,0 +1,324 @@
+/* Theory of operation. The table of boxes, and those made ahead: the same objects, with a shelf of
+ * the pool instead of an owner. The pool says how many (pool.h); here they are made, a moment after
+ * somebody has taken one, so that making the next does not hold up what he asked for.
+ *
+ * What was made ahead is handed out only while it is what would be made now: both plans are
+ * compared, and what they show of this machine (native_fingerprint). When they differ (another
+ * Node, other certificates, an upgrade of Jerboa, FILES_DIR replaced), all of that kind are
+ * dropped. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "box/box_private.h"
+#include "store/image.h"
+
+enum {
+    FIRST_FILL_MS = 20, /* who starts us wants an answer first */
+    FILL_MS = 5,        /* the same for who takes one */
+    TEND_MS = 10000,
+};
+
+/* ---- made ahead ---- */
+
+json_t *boxes_plan(const struct boxes *all, const char *runtime_dir, const char *files_dir,
+                   bool host_network, struct err *e)
+{
+    struct native_spec spec = all->spec.limits;
+
+    spec.runtime_dir = runtime_dir;
+    spec.files_dir = files_dir;
+    spec.host_network = host_network;
+    return native_plan(&spec, e);
+}
+
+static struct box *add(struct boxes *all, const struct box_spec *spec, struct shelf *shelf)
+{
+    struct box *b = box_new(all, spec, shelf);
+
+    TAILQ_INSERT_TAIL(&all->list, b, entry);
+    return b;
+}
+
+/* Only with a Node that is here: nobody asked for a download yet. */
+static void make_spare(struct boxes *all, struct shelf *s)
+{
+    struct box_spec spec = {.image = s->kind.image, .owner = "", .files_dir = s->kind.files_dir};
+    struct runtime  runtime;
+    struct err      e = {0};
+
+    if (runtime_find(s->kind.image, &runtime, &e) < 0) {
+        pool_failed(s, clock_ms());
+        return;
+    }
+    pool_began(s);
+    add(all, &spec, s);
+}
+
+static void stop_one(struct boxes *all, const struct shelf *s)
+{
+    struct box *b;
+
+    TAILQ_FOREACH (b, &all->list, entry)
+        if (b->shelf == s && box_is_well(b)) {
+            box_stop(b);
+            return;
+        }
+}
+
+static void tend(void *owner)
+{
+    struct boxes *all = owner;
+    struct shelf *s;
+    int64_t       now = clock_ms();
+
+    if (all->stopped)
+        return;
+    pool_lower(all->pool, now);
+    while ((s = pool_wanting(all->pool, now)))
+        make_spare(all, s);
+    s = pool_surplus(all->pool);
+    if (s)
+        stop_one(all, s); /* its end leads here again */
+    deadline_set(&all->tend, TEND_MS);
+}
+
+void boxes_fill_soon(struct boxes *all)
+{
+    if (all->pool && !all->stopped)
+        deadline_set(&all->tend, FILL_MS);
+}
+
+void boxes_spare_ready(struct box *b)
+{
+    pool_became_ready(b->shelf);
+    b->all->told_spare_failed = false;
+    boxes_fill_soon(b->all);
+}
+
+void boxes_spare_ended(struct box *b)
+{
+    pool_left(b->shelf, b->state == BOX_READY);
+    if (b->err.kind) {
+        pool_failed(b->shelf, clock_ms());
+        if (!b->all->told_spare_failed)
+            box_note(b, "a sandbox that was made ahead is lost: %s", b->err.msg);
+        b->all->told_spare_failed = true;
+    }
+    b->shelf = NULL;
+    b->one_call = true; /* nobody is told of it, nobody finds it */
+    boxes_fill_soon(b->all);
+}
+
+static bool is_current(const struct box *b)
+{
+    char             now[FINGERPRINT_MAX];
+    struct runtime   runtime;
+    struct err       e = {0};
+    autojson json_t *plan = NULL;
+
+    if (b->state == BOX_FETCHING) /* its plan is still to be made */
+        return true;
+    if (runtime_find(b->image, &runtime, &e) == 0)
+        plan = boxes_plan(b->all, runtime.dir, b->files_dir, b->shelf->kind.host_network, &e);
+    if (!plan)
+        return false;
+    native_fingerprint(plan, now);
+    return strcmp(now, b->fingerprint) == 0;
+}
+
+static struct box *find_spare(struct boxes *all, const struct shelf *s)
+{
+    struct box *b, *best = NULL;
+
+    TAILQ_FOREACH (b, &all->list, entry)
+        if (b->shelf == s && box_is_well(b) &&
+            (!best || (b->state == BOX_READY && best->state != BOX_READY)))
+            best = b;
+    return best;
+}
+
+static void drain(struct boxes *all, const struct shelf *s)
+{
+    struct box *b;
+
+    TAILQ_FOREACH (b, &all->list, entry)
+        if (b->shelf == s)
+            box_stop(b);
+}
+
+static void give(struct box *b, const struct box_spec *spec)
+{
+    struct boxes *all = b->all;
+
+    pool_left(b->shelf, b->state == BOX_READY);
+    b->shelf = NULL;
+    free(b->owner);
+    b->owner = str_dup(spec->owner);
+    b->policy = spec->policy;
+    b->one_call = spec->one_call;
+    b->made_ms = clock_ms();
+    TAILQ_REMOVE(&all->list, b, entry);
+    TAILQ_INSERT_TAIL(&all->list, b, entry);
+    box_set_policy(b, b->policy);
+    if (b->state == BOX_READY)
+        box_begin_life(b);
+}
+
+/* One that was made ahead, or NULL. */
+static struct box *take_spare(struct boxes *all, const struct box_spec *spec)
+{
+    struct pool_kind kind = {spec->image ? spec->image : all->spec.image, spec->files_dir,
+                             all->spec.host_network};
+    struct shelf    *s = NULL;
+    struct box      *b;
+
+    /* Where the host's network is the rule, a policy is part of how it is made. */
+    if (all->pool && !(all->spec.host_network && spec->policy))
+        s = pool_shelf(all->pool, &kind, clock_ms());
+    if (!s)
+        return NULL;
+    b = find_spare(all, s);
+    if (b && !is_current(b)) {
+        drain(all, s);
+        b = NULL;
+    }
+    if (!b || b->state != BOX_READY)
+        pool_missed(all->pool, s);
+    if (b)
+        give(b, spec);
+    boxes_fill_soon(all);
+    return b;
+}
+
+/* ---- the table ---- */
+
+struct box *boxes_make(struct boxes *all, const struct box_spec *spec, struct err *e)
+{
+    struct image image;
+    struct box  *b;
+
+    if (image_parse(spec->image ? spec->image : all->spec.image, &image, e) < 0)
+        return NULL;
+    if (all->stopped) {
+        err_set(e, ERR_UNAVAILABLE, "the server is stopping");
+        return NULL;
+    }
+    if ((int64_t)all->count >= all->spec.max) {
+        err_set(e, ERR_LIMIT, "there are %zu sandboxes, as many as this server allows", all->count);
+        return NULL;
+    }
+    b = take_spare(all, spec);
+    if (!b)
+        b = add(all, spec, NULL);
+    all->count++;
+    return b;
+}
+
+/* One has ended: who waited because there were too many of these may begin. */
+void boxes_forget(struct box *b)
+{
+    struct boxes *all = b->all;
+    struct box   *other;
+
+    TAILQ_REMOVE(&all->list, b, entry);
+    all->ending--;
+    TAILQ_FOREACH (other, &all->list, entry)
+        if (other->state == BOX_FETCHING)
+            later_ask(&other->later);
+    if (TAILQ_EMPTY(&all->list) && all->stopped)
+        later_ask(&all->stopped_later);
+}
+
+static bool is_open(const struct box *b)
+{
+    return b->state != BOX_ENDING && !b->stop_wanted && !b->err.kind && !b->one_call && !b->shelf;
+}
+
+struct box *boxes_find(struct boxes *all, const char *id, const char *owner)
+{
+    struct box *b;
+
+    TAILQ_FOREACH (b, &all->list, entry)
+        if (is_open(b) && strcmp(b->id, id) == 0)
+            return !*b->owner || strcmp(b->owner, owner) == 0 ? b : NULL;
+    return NULL;
+}
+
+struct box *boxes_next(struct boxes *all, const char *owner, const struct box *last)
+{
+    struct box *b = last ? TAILQ_NEXT(last, entry) : TAILQ_FIRST(&all->list);
+
+    while (b && !(is_open(b) && *b->owner && strcmp(b->owner, owner) == 0))
+        b = TAILQ_NEXT(b, entry);
+    return b;
+}
+
+void boxes_stop_owner(struct boxes *all, const char *owner)
+{
+    struct box *b;
+
+    TAILQ_FOREACH (b, &all->list, entry)
+        if (*b->owner && strcmp(b->owner, owner) == 0)
+            box_stop(b);
+}
+
+static void tell_stopped(void *owner)
+{
+    struct boxes *all = owner;
+
+    if (TAILQ_EMPTY(&all->list))
+        all->stopped(all->stopped_owner);
+}
+
+void boxes_stop(struct boxes *all, void (*stopped)(void *owner), void *owner)
+{
+    all->stopped = stopped;
+    all->stopped_owner = owner;
+    deadline_clear(&all->tend);
+    for (struct box *b = TAILQ_FIRST(&all->list); b; b = TAILQ_NEXT(b, entry))
+        box_stop(b);
+    later_ask(&all->stopped_later);
+}
+
+static struct pool *make_pool(const struct boxes_spec *spec)
+{
+    struct pool_kind first = {spec->image, spec->files_dir, spec->host_network};
+
+    if (spec->pool_min == 0)
+        return NULL;
+    return pool_new((size_t)spec->pool_min, (size_t)spec->pool_max,
+                    spec->files_dirs_differ ? NULL : &first);
+}
+
+struct boxes *boxes_new(const struct boxes_spec *spec, const struct boxes_ops *ops, void *owner)
+{
+    struct boxes *all = calloc(1, sizeof *all);
+
+    if (!all)
+        abort();
+    *all = (struct boxes){.spec = *spec,
+                          .ops = ops,
+                          .owner = owner,
+                          .runtimes = runtimes_new(spec->base),
+                          .pool = make_pool(spec)};
+    TAILQ_INIT(&all->list);
+    later_init(&all->stopped_later, spec->base, tell_stopped, all);
+    deadline_init(&all->tend, spec->base, tend, all);
+    if (all->pool)
+        deadline_set(&all->tend, FIRST_FILL_MS);
+    return all;
+}
+
+void boxes_free(struct boxes *all)
+{
+    assert(TAILQ_EMPTY(&all->list));
+    if (all->pool)
+        pool_free(all->pool);
+    deadline_done(&all->tend);
+    runtimes_free(all->runtimes);
+    later_done(&all->stopped_later);
+    free(all);
+}

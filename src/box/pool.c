@@ -1,0 +1,177 @@
+#include "box/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+enum { RETRY_MS = 1000, RETRY_MS_MAX = 60000 };
+
+struct pool {
+    struct shelf *first; /* the latest one asked for */
+    size_t        max;
+};
+
+static size_t count(const struct pool *p, size_t *ret_starting)
+{
+    size_t n = 0;
+
+    *ret_starting = 0;
+    for (const struct shelf *s = p->first; s; s = s->next) {
+        n += s->spares;
+        *ret_starting += s->starting;
+    }
+    return n;
+}
+
+static bool is_kind(const struct pool_kind *a, const struct pool_kind *b)
+{
+    bool same_dir = a->files_dir && b->files_dir ? strcmp(a->files_dir, b->files_dir) == 0
+                                                 : a->files_dir == b->files_dir;
+
+    return same_dir && a->host_network == b->host_network && strcmp(a->image, b->image) == 0;
+}
+
+static void shelf_free(struct shelf *s)
+{
+    free((char *)s->kind.image);
+    free((char *)s->kind.files_dir);
+    free(s);
+}
+
+static struct shelf *shelf_new(const struct pool_kind *kind, size_t floor, int64_t now_ms)
+{
+    struct shelf *s = calloc(1, sizeof *s);
+
+    if (!s)
+        abort();
+    s->kind =
+        (struct pool_kind){str_dup(kind->image), kind->files_dir ? str_dup(kind->files_dir) : NULL,
+                           kind->host_network};
+    s->target = s->floor = floor;
+    s->looked_ms = now_ms;
+    return s;
+}
+
+struct pool *pool_new(size_t min, size_t max, const struct pool_kind *first)
+{
+    struct pool *p = calloc(1, sizeof *p);
+
+    if (!p)
+        abort();
+    p->max = max;
+    if (first)
+        p->first = shelf_new(first, min < max ? min : max, 0);
+    return p;
+}
+
+void pool_free(struct pool *p)
+{
+    while (p->first) {
+        struct shelf *s = p->first;
+        p->first = s->next;
+        shelf_free(s);
+    }
+    free(p);
+}
+
+struct shelf *pool_shelf(struct pool *p, const struct pool_kind *kind, int64_t now_ms)
+{
+    struct shelf **at = &p->first, *s;
+    size_t         n = 0;
+
+    for (; *at && !is_kind(&(*at)->kind, kind); at = &(*at)->next)
+        n++;
+    s = *at;
+    if (s)
+        *at = s->next;
+    else if (n < POOL_KINDS_MAX)
+        s = shelf_new(kind, 0, now_ms);
+    else
+        return NULL;
+    s->next = p->first;
+    p->first = s;
+    return s;
+}
+
+static size_t ready(const struct shelf *s)
+{
+    return s->spares - s->starting;
+}
+
+void pool_missed(struct pool *p, struct shelf *s)
+{
+    if (s->target < p->max)
+        s->target++;
+    s->least = 0;
+}
+
+void pool_began(struct shelf *s)
+{
+    s->spares++;
+    s->starting++;
+}
+
+void pool_became_ready(struct shelf *s)
+{
+    s->starting--;
+    s->failures = 0;
+}
+
+void pool_left(struct shelf *s, bool was_ready)
+{
+    s->spares--;
+    if (!was_ready)
+        s->starting--;
+    if (ready(s) < s->least)
+        s->least = ready(s);
+}
+
+void pool_failed(struct shelf *s, int64_t now_ms)
+{
+    int64_t pause = s->failures < 6 ? RETRY_MS << s->failures : RETRY_MS_MAX;
+
+    s->failures++;
+    s->retry_ms = now_ms + pause;
+}
+
+struct shelf *pool_wanting(struct pool *p, int64_t now_ms)
+{
+    size_t starting, n = count(p, &starting);
+
+    if (n >= p->max || starting >= POOL_STARTING_MAX)
+        return NULL;
+    for (struct shelf *s = p->first; s; s = s->next)
+        if (s->spares < s->target && now_ms >= s->retry_ms)
+            return s;
+    return NULL;
+}
+
+struct shelf *pool_surplus(struct pool *p)
+{
+    for (struct shelf *s = p->first; s; s = s->next)
+        if (s->spares > s->target)
+            return s;
+    return NULL;
+}
+
+void pool_lower(struct pool *p, int64_t now_ms)
+{
+    struct shelf **at = &p->first;
+
+    while (*at) {
+        struct shelf *s = *at;
+        if (now_ms - s->looked_ms >= POOL_LOWER_MS) {
+            if (s->target > s->floor && s->least > 0)
+                s->target--;
+            s->least = ready(s);
+            s->looked_ms = now_ms;
+        }
+        if (s->target == 0 && s->floor == 0 && s->spares == 0) {
+            *at = s->next;
+            shelf_free(s);
+        } else {
+            at = &s->next;
+        }
+    }
+}

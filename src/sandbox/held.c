@@ -1,0 +1,162 @@
+/* Theory of operation. The gate is read from stdin: one byte and the end release it, and it puts
+ * /dev/null in that place, which is what a run without a stdin has. So the pipe needs no message
+ * for it, and the code that runs then finds no descriptor of ours. */
+#include "sandbox/held.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/layout.h"
+
+enum { SAID_MAX = 16 << 10 }; /* while it boots, a stream; who says more is not well */
+
+struct held {
+    struct process    *process;
+    const char *const *env;
+    const char        *script;
+    struct buf         said[STREAM_COUNT];
+    bool               started, let_go;
+    void (*gone)(void *owner);
+    void *owner;
+};
+
+static void release_memory(struct held *h)
+{
+    for (int i = 0; i < STREAM_COUNT; i++)
+        buf_done(&h->said[i]);
+    free(h);
+}
+
+/* ---- while nobody has it ---- */
+
+static void on_started(void *owner)
+{
+    struct held *h = owner;
+
+    h->started = true;
+}
+
+static void on_output(void *owner, uint8_t stream, const uint8_t *bytes, size_t size)
+{
+    struct held *h = owner;
+
+    if (buf_add(&h->said[stream], bytes, size) < 0)
+        process_kill(h->process);
+}
+
+static void on_exited(void *owner)
+{
+    (void)owner; /* done follows */
+}
+
+static void on_done(void *owner, const struct process_result *r)
+{
+    struct held *h = owner;
+
+    (void)r; /* it ran nothing: how it ended is nobody's business */
+    if (!h->let_go)
+        h->gone(h->owner);
+    release_memory(h);
+}
+
+static const struct process_ops held_ops = {
+    .started = on_started, .output = on_output, .exited = on_exited, .done = on_done};
+
+struct held *held_start(struct sandbox *s, const char *const *env, const char *script,
+                        void (*gone)(void *owner), void *owner)
+{
+    struct held         *h = calloc(1, sizeof *h);
+    const char          *argv[] = {layout_node, "-r", layout_gate, script, NULL};
+    struct message_spawn m = {
+        .has_stdin = true, .cwd = "/", .argv = argv, .env = (const char **)env};
+    struct err e = {0};
+
+    if (!h)
+        abort();
+    *h = (struct held){.env = env, .script = script, .gone = gone, .owner = owner};
+    for (int i = 0; i < STREAM_COUNT; i++)
+        buf_init(&h->said[i], SAID_MAX);
+    h->process = process_start(s, &m, &held_ops, h, &e);
+    if (!h->process) {
+        release_memory(h);
+        return NULL;
+    }
+    process_hold(h->process);
+    return h;
+}
+
+void held_free(struct held *h)
+{
+    if (!h)
+        return;
+    h->let_go = true;
+    process_kill(h->process);
+}
+
+/* ---- who can have it ---- */
+
+static bool is_over(const struct held *h, const struct run_spec *spec)
+{
+    (void)spec;
+    return !process_is_live(h->process);
+}
+
+static bool wants_stdin(const struct held *h, const struct run_spec *spec)
+{
+    (void)h;
+    return spec->has_stdin;
+}
+
+static bool is_another_program(const struct held *h, const struct run_spec *spec)
+{
+    return strcmp(spec->argv[0], layout_node) != 0 || !spec->argv[1] || spec->argv[2] ||
+           strcmp(spec->argv[1], h->script) != 0;
+}
+
+static bool is_elsewhere(const struct held *h, const struct run_spec *spec)
+{
+    (void)h;
+    return strcmp(spec->cwd, layout_workspace) != 0;
+}
+
+static bool has_another_environment(const struct held *h, const struct run_spec *spec)
+{
+    size_t i = 0;
+
+    while (h->env[i] && spec->env[i] && strcmp(h->env[i], spec->env[i]) == 0)
+        i++;
+    return h->env[i] || spec->env[i];
+}
+
+static const struct {
+    bool (*is_so)(const struct held *h, const struct run_spec *spec);
+    const char *why;
+} misfits[] = {
+    {is_over, "it ended while it was held"},
+    {wants_stdin, "its stdin was the gate's"},
+    {is_another_program, "options of Node, arguments, another main module or another program"},
+    {is_elsewhere, "another working directory"},
+    {has_another_environment, "C code (TZ, NODE_OPTIONS, UV_…) read its environment at the boot"},
+};
+
+const char *held_misfit(const struct held *h, const struct run_spec *spec)
+{
+    for (size_t i = 0; i < sizeof misfits / sizeof misfits[0]; i++)
+        if (misfits[i].is_so(h, spec))
+            return misfits[i].why;
+    return NULL;
+}
+
+void held_release(struct held *h, struct process **ret, const struct process_ops *ops, void *owner)
+{
+    *ret = h->process;
+    process_release(h->process, ops, owner);
+    process_write_stdin(h->process, (const uint8_t *)"g", 1);
+    process_end_stdin(h->process);
+    if (h->started)
+        ops->started(owner);
+    for (uint8_t i = STREAM_OUT; i <= STREAM_ERR; i++)
+        if (h->said[i].size > 0)
+            ops->output(owner, i, h->said[i].data, h->said[i].size);
+    release_memory(h);
+}

@@ -1,0 +1,174 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "box/pool.h"
+
+static const struct pool_kind usual = {"node:lts", NULL, false}, other = {"node:22", "/x", false};
+
+/* Makes what is wanted, and gets it ready, until nothing is wanted any more. */
+static size_t fill(struct pool *p, int64_t now)
+{
+    struct shelf *s;
+    size_t        n = 0;
+
+    while ((s = pool_wanting(p, now))) {
+        pool_began(s);
+        pool_became_ready(s);
+        n++;
+    }
+    return n;
+}
+
+static void test_the_first_kind_has_a_minimum(void **state)
+{
+    struct pool  *p = pool_new(2, 16, &usual);
+    struct shelf *s = pool_shelf(p, &usual, 0);
+
+    (void)state;
+    assert_int_equal(fill(p, 0), 2);
+    assert_null(pool_surplus(p));
+    pool_left(s, true);
+    assert_int_equal(fill(p, 0), 1);
+    for (int64_t t = 0; t < 10; t++)
+        pool_lower(p, t * POOL_LOWER_MS);
+    assert_null(pool_surplus(p));
+    pool_free(p);
+}
+
+static void test_few_start_at_once(void **state)
+{
+    struct pool  *p = pool_new(8, 16, &usual);
+    struct shelf *s;
+
+    (void)state;
+    for (int i = 0; i < POOL_STARTING_MAX; i++) {
+        s = pool_wanting(p, 0);
+        assert_non_null(s);
+        pool_began(s);
+    }
+    assert_null(pool_wanting(p, 0));
+    pool_left(s, false); /* somebody takes one before it is ready */
+    assert_non_null(pool_wanting(p, 0));
+    pool_free(p);
+}
+
+static void test_grows_by_what_was_missing_to_the_ceiling(void **state)
+{
+    struct pool  *p = pool_new(2, 5, &usual);
+    struct shelf *s = pool_shelf(p, &usual, 0);
+
+    (void)state;
+    pool_missed(p, s);
+    assert_int_equal(fill(p, 0), 3);
+    for (int i = 0; i < 100; i++)
+        pool_missed(p, s);
+    assert_int_equal(fill(p, 0), 2);
+    assert_int_equal(s->spares, 5);
+    pool_free(p);
+}
+
+static void test_falls_while_there_is_always_one_left(void **state)
+{
+    struct pool  *p = pool_new(1, 16, &usual);
+    struct shelf *s = pool_shelf(p, &usual, 0);
+
+    (void)state;
+    pool_missed(p, s);
+    pool_missed(p, s);
+    fill(p, 0);
+    assert_int_equal(s->target, 3);
+    pool_lower(p, POOL_LOWER_MS); /* in the first minute there was none once */
+    assert_int_equal(s->target, 3);
+    pool_lower(p, POOL_LOWER_MS + 1);
+    assert_int_equal(s->target, 3);
+    pool_lower(p, 2 * POOL_LOWER_MS);
+    assert_int_equal(s->target, 2);
+    assert_ptr_equal(pool_surplus(p), s);
+    pool_left(s, true);
+    assert_null(pool_surplus(p));
+    pool_left(s, true); /* all were taken: they are needed */
+    pool_left(s, true);
+    fill(p, 0);
+    pool_lower(p, 3 * POOL_LOWER_MS);
+    assert_int_equal(s->target, 2);
+    pool_free(p);
+}
+
+static void test_other_kinds_come_and_go(void **state)
+{
+    struct pool  *p = pool_new(2, 3, &usual);
+    struct shelf *s = pool_shelf(p, &other, 0);
+
+    (void)state;
+    assert_ptr_equal(pool_shelf(p, &other, 0), s);
+    pool_missed(p, s);
+    assert_ptr_equal(pool_wanting(p, 0), s); /* who asked last comes first */
+    assert_int_equal(fill(p, 0), 3);
+    pool_lower(p, POOL_LOWER_MS);
+    pool_lower(p, 2 * POOL_LOWER_MS);
+    assert_ptr_equal(pool_surplus(p), s);
+    pool_left(s, true);
+    pool_lower(p, 2 * POOL_LOWER_MS); /* the kind is forgotten */
+    assert_int_equal(pool_shelf(p, &other, 0)->target, 0);
+    pool_free(p);
+}
+
+static void test_kinds_are_bounded_and_told_apart(void **state)
+{
+    struct pool                  *p = pool_new(1, 4, &usual);
+    static const struct pool_kind kinds[] = {
+        {"node:lts", "/x", false}, {"node:lts", NULL, true}, {"node:22", NULL, false}};
+    char name[] = "node:a";
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        assert_ptr_not_equal(pool_shelf(p, &kinds[i], 0), pool_shelf(p, &usual, 0));
+    for (int i = 4; i < POOL_KINDS_MAX; i++, name[5]++)
+        assert_non_null(pool_shelf(p, &(struct pool_kind){name, NULL, false}, 0));
+    assert_null(pool_shelf(p, &(struct pool_kind){"node:z", NULL, false}, 0));
+    assert_non_null(pool_shelf(p, &usual, 0));
+    pool_free(p);
+}
+
+static void test_waits_longer_after_each_failure(void **state)
+{
+    struct pool  *p = pool_new(1, 4, &usual);
+    struct shelf *s = pool_shelf(p, &usual, 0);
+    int64_t       now = 0, pause, last = 0;
+
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        pool_failed(s, now);
+        assert_null(pool_wanting(p, now));
+        for (pause = 1; !pool_wanting(p, now + pause); pause *= 2)
+            assert_true(pause < 1 << 20);
+        assert_true(pause >= last);
+        last = pause;
+        now += pause;
+    }
+    assert_true(last <= 1 << 16);
+    fill(p, now); /* one became ready: the next failure is a first one */
+    pool_left(s, true);
+    pool_failed(s, now);
+    assert_non_null(pool_wanting(p, now + 1000));
+    pool_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_first_kind_has_a_minimum),
+        cmocka_unit_test(test_few_start_at_once),
+        cmocka_unit_test(test_grows_by_what_was_missing_to_the_ceiling),
+        cmocka_unit_test(test_falls_while_there_is_always_one_left),
+        cmocka_unit_test(test_other_kinds_come_and_go),
+        cmocka_unit_test(test_kinds_are_bounded_and_told_apart),
+        cmocka_unit_test(test_waits_longer_after_each_failure),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
