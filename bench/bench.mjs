@@ -7,7 +7,7 @@ import { loadavg } from 'node:os';
 import path from 'node:path';
 
 import { burst, clients, gatedMiB, live, residentMiB, ungatedMiB } from './load.mjs';
-import { nodeModules, ourTurn, ownStore } from './ours.mjs';
+import { coldTurn, nodeModules, ourTurn, ownStore } from './ours.mjs';
 import { peers, writeScripts } from './peers.mjs';
 import { draw } from './plot.mjs';
 import { endPrograms } from './programs.mjs';
@@ -50,7 +50,7 @@ function npmEnv() {
 }
 
 async function everybody() {
-  const ours = await ourTurn(program, home, dir);
+  const ours = await ourTurn(program, home);
   undo.push(ours.end);
   writeScripts(dir, (name) => nodeModules(home, name));
   const turns = [ours], told = {}, machine = { build, dir, node, npmEnv: npmEnv() };
@@ -61,6 +61,7 @@ async function everybody() {
       if (turn.end) undo.push(turn.end);
       turns.push({ ...turn, who });
       told[who].version = turn.version;
+      if (who === 'node') turns.push(coldTurn(program, home, dir)); // the two are compared
     } catch (error) {
       if (who === 'node') throw error; // the unit
       told[who].reason = reasonOf(error);

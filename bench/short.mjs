@@ -4,12 +4,13 @@ import { rmSync } from 'node:fs';
 import path from 'node:path';
 
 import { burst, clients, gatedMiB, live, residentMiB, ungatedMiB } from './load.mjs';
-import { nodeModules, ourTurn, ownStore } from './ours.mjs';
+import { coldTurn, nodeModules, ourTurn, ownStore } from './ours.mjs';
 import { peers, writeScripts } from './peers.mjs';
 import { median, takeTurns } from './turns.mjs';
 import { bars, rows } from './work.mjs';
 
 const TRIES = 3, PART = 3;
+const BARE_MS = 38; // of `node -e 0` where the bar of a cold start was set: a difference in ms is told as that machine would
 const [build, runtime] = process.argv.slice(2).map((p) => path.resolve(p));
 const program = path.join(build, 'jerboa');
 const home = ownStore(build, runtime), env = { JERBOA_HOME: home };
@@ -25,15 +26,15 @@ const wanted = {
 };
 
 async function turns() {
-  const ours = await ourTurn(program, home, dir);
+  const ours = await ourTurn(program, home);
   try {
     writeScripts(dir, (name) => nodeModules(home, name));
     const bare = { ...peers.node.make({ dir, node }), who: 'node' };
-    const { samples } = await takeTurns([ours, bare], { rounds: 5, pauseMs: 100 });
+    const { samples } = await takeTurns([ours, bare, coldTurn(program, home, dir)], { rounds: 5, pauseMs: 100 });
     const of = (key, who = 'jerboa') => median(samples[key][who]);
     return {
       ...Object.fromEntries(calls.map(({ key, nodes }) => [`call ${key}`, nodes / (of(key) / of('unit', 'node'))])),
-      cold: of('cold') - of('hello', 'node'),
+      cold: (of('cold') - of('hello', 'node')) * BARE_MS / of('unit', 'node'),
       resident: residentMiB(ours.pid),
     };
   } finally {
@@ -62,9 +63,9 @@ const better = ({ most }, a, b) => (b === undefined || (a !== undefined && (most
 const text = (value, unit) => (value === undefined ? 'none' : `${Number(value.toPrecision(3))} ${unit}`.trim());
 
 const best = {};
-let failed = Object.keys(wanted);
+let failed = Object.keys(wanted), tries = 0;
 try {
-  for (let i = 0; i < TRIES && failed.length > 0; i++) {
+  for (; tries < TRIES && failed.length > 0; tries++) {
     for (const { keys, measure } of groups.filter((group) => group.keys.some((key) => failed.includes(key)))) {
       const found = await measure();
       for (const key of keys) best[key] = better(wanted[key], found[key], best[key]);
@@ -76,5 +77,6 @@ try {
 }
 for (const [key, want] of Object.entries(wanted))
   console.log(`${failed.includes(key) ? 'FAILED' : 'ok    '} ${want.name.padEnd(50)} ${text(best[key], want.unit).padStart(10)}  ${want.most === undefined ? `>= ${text(want.least, want.unit)}` : `<= ${text(want.most, want.unit)}`}`);
+console.log(`tries: ${tries}`);
 console.log(`${Object.keys(wanted).length - failed.length} passed, ${failed.length} failed`);
 process.exitCode = failed.length > 0 ? 1 : 0;
