@@ -22,12 +22,13 @@ test: all ## everything a newcomer should see pass, in under ten minutes
 conformance: all ## the official suite of MCP, both requirement sets
 	@tools/conformance $(BUILD)
 
-test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, linters, fuzzers with coverage, arm64
+test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, linters, fuzzers with coverage, arm64, speed
 	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
 	@tools/test $(ASAN) unit fuzz integration user conformance
 	@tools/lint
 	@tools/fuzz 10
 	@tools/cross $(SUDO)
+	@$(MAKE) --no-print-directory bench-short
 
 cross: $(STAMP) ## build for arm64 and run its unit tests under qemu
 	@tools/cross $(SUDO)
@@ -36,8 +37,15 @@ guest: all ## cgroup v2 in an emulated Debian with systemd, as root and as a use
 	@PACKAGES=tests/guest/packages.txt tools/packages $(SUDO)
 	@$(SUDO) tools/guest $(BUILD)
 
-bench: all ## figures, as ratios within one run
-	@bench/run $(BUILD)
+bench: all ## Jerboa beside its peers, docker included, in one run: some minutes; ROUNDS=N
+	@PACKAGES=bench/packages.txt tools/packages $(SUDO)
+	@bench/run $(BUILD) $(ROUNDS)
+
+bench-short: all ## a third of each bar, without peers: what CI demands
+	@bench/run $(BUILD) short
+
+bench-parts: all ## what single parts cost, as ratios within one run
+	@bench/parts $(BUILD)
 
 fuzz: $(STAMP) ## fuzz each target for TIME seconds
 	@tools/fuzz $(TIME)
@@ -68,4 +76,4 @@ $(ASAN)/build.ninja: | $(STAMP)
 	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
 	@mv $(ASAN).log $(ASAN)/setup.log
 
-.PHONY: all run test conformance test-full cross guest bench fuzz format install clean help
+.PHONY: all run test conformance test-full cross guest bench bench-short bench-parts fuzz format install clean help

@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { beginTable, endTable, figure, median } from './table.mjs';
+import { beginTable, endTable, figure } from './table.mjs';
+import { median } from './turns.mjs';
 
 const [build, runtime] = process.argv.slice(2).map((p) => path.resolve(p));
 const program = (name) => path.join(build, name);
 const jerboa = program('jerboa');
-const node = path.join(runtime, 'bin/node');
 const KiB = 1024;
 const GiB = KiB ** 3;
 
@@ -45,14 +45,7 @@ function output(file, args) {
   return stdout + stderr;
 }
 
-// ---- cold start ----
-
-function coldStart() {
-  const [bare, ours] = timeInTurns(60, [[node, ['-e', '0']], [jerboa, ['run', '-e', '0']]]);
-  figure('node -e 0', bare, 'ms');
-  figure('jerboa run -e 0', ours, 'ms');
-  figure('  more than bare node', ours - bare, 'ms', { most: 12 });
-}
+// ---- system calls ----
 
 const installed = (name) => (process.env.PATH ?? '').split(':').some((dir) => existsSync(path.join(dir, name)));
 
@@ -60,7 +53,7 @@ const installed = (name) => (process.env.PATH ?? '').split(':').some((dir) => ex
 function work() {
   if (!installed('strace')) return;
   const table = output('strace', ['-c', '-U', 'calls,name', jerboa, 'run', '-e', '0']);
-  figure('  system calls of jerboa', Number(table.match(/(\d+) total/)[1]));
+  figure('system calls of jerboa run -e 0', Number(table.match(/(\d+) total/)[1]));
 }
 
 // ---- init ----
@@ -196,7 +189,6 @@ function files() {
 }
 
 beginTable();
-coldStart();
 work();
 await init();
 egress();

@@ -7,7 +7,8 @@ import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 
-import { beginTable, endTable, figure, median } from './table.mjs';
+import { beginTable, endTable, figure } from './table.mjs';
+import { median } from './turns.mjs';
 
 const build = path.resolve(process.argv[2]);
 const server = path.join(build, 'tests/conformance-server');
@@ -66,11 +67,6 @@ function stdio() {
       };
       compare(`stdio ${name}, ${how}`, 'libevent echo', 9, measure(echo), measure(stdioServer));
     }
-}
-
-function start() {
-  const times = Array.from({ length: 20 }, () => trips(0, 1, ping, stdioServer).first_ms);
-  figure('start to first answer, median of 20', median(times), 'ms', { most: 10 });
 }
 
 // ---- HTTP ----
@@ -156,7 +152,6 @@ async function streams() {
 }
 
 beginTable();
-start();
 stdio();
 await http();
 await streams();

@@ -7,7 +7,8 @@ import { once } from 'node:events';
 import net from 'node:net';
 import path from 'node:path';
 
-import { beginTable, endTable, figure, median } from './table.mjs';
+import { beginTable, endTable, figure } from './table.mjs';
+import { median } from './turns.mjs';
 
 const [build, runtime] = process.argv.slice(2).map((p) => path.resolve(p));
 const node = path.join(runtime, 'bin/node');

@@ -1,4 +1,4 @@
-// table.mjs: the table of figures that bench/ prints, one line a figure beside its bound.
+// table.mjs: the table of figures that bench/parts prints, one line a figure beside its bound.
 import { availableParallelism, loadavg } from 'node:os';
 
 const widths = [56, 14, 14];
@@ -26,5 +26,3 @@ export function beginTable() {
 export function endTable() {
   process.exit(missed > 0 ? 1 : 0);
 }
-
-export const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];

@@ -1,0 +1,113 @@
+// docker.mjs: a dockerd of our own, from Debian's docker.io, that leaves nothing.
+//
+// All that it writes is below BUILD/bench/docker: its socket, its data, and what it and its containerd write to /run, which is an overlay there.
+// It makes no bridge and no rule in the host's tables, and lives in its own mount and pid namespaces: when its wrapper dies, and it dies
+// with us however we end, every container and every mount goes. What is left are files and empty cgroups, which `end` removes; after a
+// kill -9 the next start does.
+//
+// There may be no registry to pull from: the image is made of this machine's own files (a shell, coreutils, libc) and the runtime that
+// everybody else is measured with. The archive stays for the next time.
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, rmdirSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import { run } from './programs.mjs';
+
+const programs = { docker: '/usr/bin/docker', dockerd: '/usr/sbin/dockerd' }; // Debian's, whatever else PATH has
+const group = 'jerboa-bench';
+
+// ---- the image ----
+
+const packages = 'dash coreutils libc6 libstdc++6 libgcc-s1 libselinux1 libpcre2-8-0 libacl1 libattr1 libgmp10';
+
+const recipe = `set -eu
+root=$1 runtime=$2
+mkdir -p "$root/usr/bin" "$root/usr/sbin" "$root/usr/lib" "$root/usr/lib64" "$root/usr/local" "$root/etc/ssl/certs" "$root/tmp" "$root/root" "$root/workspace"
+for link in bin sbin lib lib64; do [ ! -L "/$link" ] || cp -a "/$link" "$root"; done
+dpkg -L ${packages} | grep -E '^/(usr/)?(s?bin|lib)' | while read -r file; do
+    { [ -d "$file" ] && [ ! -L "$file" ]; } || echo "$file"
+done | tar -cPf - -T - | tar -x -C "$root" 2>/dev/null
+cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs"
+cp -a "$runtime/bin" "$runtime/lib" "$root/usr/local"
+tar -C "$root" -cf "$root.tar" .
+rm -rf "$root"`;
+
+function archive(dir, runtime) {
+  const file = path.join(dir, `image-${path.basename(runtime)}.tar`);
+  if (!existsSync(file)) {
+    const work = path.join(dir, 'image.new');
+    rmSync(work, { recursive: true, force: true });
+    execFileSync('sh', ['-c', recipe, 'sh', work, runtime]);
+    renameSync(`${work}.tar`, file);
+  }
+  return file;
+}
+
+// ---- the daemon ----
+
+const cgroups = () => readdirSync('/sys/fs/cgroup').map((name) => path.join('/sys/fs/cgroup', name, group))
+  .concat(path.join('/sys/fs/cgroup', group)).filter(existsSync);
+
+/** A cgroup's directories, those inside first; its files cannot be removed. */
+function removeCgroup(dir) {
+  for (const entry of readdirSync(dir, { withFileTypes: true })) if (entry.isDirectory()) removeCgroup(path.join(dir, entry.name));
+  rmdirSync(dir);
+}
+
+/** The namespace dies behind its wrapper: until it is gone, some things are busy. */
+async function clean(dir) {
+  const tries = 100;
+  for (let i = 1; ; i++)
+    try {
+      for (const cgroup of cgroups()) removeCgroup(cgroup);
+      execFileSync('rm', ['-rf', dir]); // rmSync is five times as slow
+      return;
+    } catch (error) {
+      if (i === tries) throw error;
+      await pause(100);
+    }
+}
+
+/** Returns { version, docker(...args), end() }; the image is called `bench`. */
+export async function startDocker(build, runtime) {
+  for (const file of Object.values(programs)) if (!existsSync(file)) throw new Error(`${file} is not there`);
+  const dir = path.join(build, 'bench'), own = path.join(dir, 'docker'), socket = path.join(own, 'sock');
+  if (socket.length > 107) throw new Error(`${socket} is too long for a socket`);
+  await clean(own);
+  for (const name of ['run', 'work', 'data']) mkdirSync(path.join(own, name), { recursive: true });
+
+  const log = openSync(path.join(dir, 'dockerd.log'), 'w');
+  const daemon = spawn('setpriv', ['--pdeathsig', 'KILL', 'unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc',
+    'sh', '-euc', 'mount -t overlay -o "lowerdir=/run,upperdir=$1/run,workdir=$1/work" overlay /run; shift; exec "$@"', 'sh', own,
+    programs.dockerd, '--host', `unix://${socket}`, '--data-root', path.join(own, 'data'), '--exec-root', `/run/${group}`, '--pidfile', `/run/${group}.pid`,
+    '--bridge', 'none', '--iptables=false', '--ip6tables=false', '--ip-masq=false',
+    '--cgroup-parent', `/${group}`, '--exec-opt', 'native.cgroupdriver=cgroupfs'], { stdio: ['ignore', log, log] });
+  const exited = once(daemon, 'exit');
+  const docker = (...args) => run(programs.docker, ['--host', `unix://${socket}`, ...args], {});
+
+  async function end() {
+    daemon.kill('SIGKILL');
+    await exited;
+    await clean(own);
+  }
+
+  try {
+    const tries = 100;
+    for (let i = 1; ; i++)
+      try {
+        await docker('version');
+        break;
+      } catch (error) {
+        if (i === tries || daemon.exitCode !== null) throw new Error(`dockerd does not answer, see ${path.join(dir, 'dockerd.log')}: ${error.message}`);
+        await pause(100);
+      }
+    await docker('import', archive(dir, runtime), 'bench');
+    const version = (await docker('version', '--format', '{{.Server.Version}}')).trim();
+    return { version, docker, end };
+  } catch (error) {
+    await end();
+    throw error;
+  }
+}
