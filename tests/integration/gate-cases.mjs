@@ -254,7 +254,7 @@ export const cases = {
   'a worker': raw`
     import { Worker, isMainThread, threadId, resourceLimits } from 'node:worker_threads';
     console.log(isMainThread, threadId, resourceLimits);
-    const code = 'const w = require("worker_threads"); console.log(process.execArgv, process.argv, process.env.PWD, process.cwd(), w.threadId, w.isMainThread, Object.keys(require.cache), Object.keys(module.constructor._pathCache), module.id, process.stdin.constructor.name); w.parentPort.postMessage(w.workerData); process.exit(6)';
+    const code = 'const w = require("worker_threads"); w.parentPort.postMessage([w.workerData, process.execArgv, process.argv, process.env, process.cwd(), w.threadId, w.isMainThread, Object.keys(require.cache), Object.keys(module.constructor._pathCache), module.id, process.stdin.constructor.name]); process.exitCode = 6';
     new Worker(code, { eval: true, workerData: { a: 1 }, argv: ['x'] }).on('message', (m) => console.log(m)).on('exit', (c) => console.log('exit', c));`,
   'workers of files, in one another': raw`
     import fs from 'node:fs';

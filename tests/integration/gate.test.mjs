@@ -7,7 +7,7 @@ import { cases, differences } from './gate-cases.mjs';
 import { connect, inside, limit, printed, text, variants } from './tools.mjs';
 
 const gate = '/.jerboa/gate.cjs';
-const sides = { held: { args: [] }, plain: { args: ['--hold', '0'] } };
+const sides = { held: { args: [] }, plain: { args: ['--pool', '0', '--hold', '0'] } };
 const { held, plain } = sides;
 
 before(async () => {
@@ -28,8 +28,8 @@ const waiting = ({ server, namespace }) => inside(server.pid).map(({ pid }) => p
 
 /** What is seen of a run, without numbers that no two runs share. */
 function seen({ structuredContent: { stdout, stderr, exitCode, signal, verdict, truncated } }) {
-  const shared = (said) => said.replace(/\(node:\d+\)/g, '(node:PID)');
-  return { stdout: shared(stdout), stderr: shared(stderr), exitCode, signal, verdict, truncated: truncated && { ...truncated, uri: 'output' } };
+  const all = JSON.stringify({ stdout, stderr, exitCode, signal, verdict, truncated });
+  return JSON.parse(all.replace(/\(node:\d+\)/g, '(node:PID)').replace(/output:\/\/[0-9a-f]+/g, 'output://ID'));
 }
 
 /** One script on both sides, in sandboxes that have run those before it. The held side has a Node at the gate, and has used it up afterwards. */
