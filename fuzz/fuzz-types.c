@@ -1,7 +1,8 @@
 /* fuzz-types - which file of a package holds its types, and what that one names.
  *
  * An input is package.json, a NUL, names of files separated by newlines, a NUL, the text that each
- * of them has. Asserted: what is found is one of the files, and what is shown has its bounds. */
+ * of them has, or, if it is a package.json, the module that its directory means. Asserted: what is
+ * found is one of the files, and what is shown has its bounds. */
 #include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -34,10 +35,20 @@ static char *take_part(const uint8_t **at, size_t *size)
     return part;
 }
 
+static const char package_json[] = "/package.json";
+
 static void add_files(struct declarations *d, char *names, const char *text, size_t text_size)
 {
     for (char *name = strtok(names, "\n"); name; name = strtok(NULL, "\n")) {
-        if (!declarations_is_one(name) || strlen(name) >= PATH_MAX)
+        size_t size = strlen(name);
+        if (size >= PATH_MAX)
+            continue;
+        if (size > strlen(package_json) &&
+            strcmp(name + size - strlen(package_json), package_json) == 0) {
+            autofree char *module = str_ndup(text, strnlen(text, text_size));
+            declarations_add_directory(d, name, module);
+        }
+        if (!declarations_is_one(name))
             continue;
         declarations_add(d, name, (int64_t)text_size);
         if (d->n % 5 == 4) /* one that was not kept */
@@ -51,14 +62,14 @@ static void add_files(struct declarations *d, char *names, const char *text, siz
     declarations_sort(d);
 }
 
-static void gather(struct declarations *d, struct declaration *entry)
+static void gather(const json_t *package, struct declarations *d, struct declaration *entry)
 {
     autobuf struct buf text;
     autojson json_t   *left_out = json_array();
 
-    require(entry >= d->list && entry < d->list + d->n);
+    require(entry >= d->list && entry < d->list + d->n && !entry->means);
     buf_init(&text, SHOWN_MAX + 2 * PATH_MAX);
-    types_gather(d, entry, SHOWN_MAX, &text, left_out);
+    types_gather(package, d, entry, SHOWN_MAX, &text, left_out);
     require(text.size <= SHOWN_MAX || text.size <= strlen(entry->path) + 8);
     require(json_array_size(left_out) <= 41);
 }
@@ -74,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     add_files(&d, names, (const char *)at, size);
     entry = types_entry(package, &d);
     if (entry)
-        gather(&d, entry);
+        gather(package, &d, entry);
     declarations_done(&d);
     return 0;
 }

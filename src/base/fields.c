@@ -182,6 +182,10 @@ static json_t *schema_of(const struct field *f)
         autojson json_t *more = json_loads(f->schema, 0, NULL);
         json_object_update(schema, more);
     }
+    if (json_object_get(schema, "enum") && words[f->type].min) { /* which says more than bounds */
+        json_object_del(schema, words[f->type].min);
+        json_object_del(schema, words[f->type].max);
+    }
     return schema;
 }
 
@@ -194,6 +198,10 @@ json_t *fields_schema(const struct field *rows)
         if (f->required)
             json_array_append_new(required, json_string(f->name));
     }
-    return json_pack("{s:s, s:o, s:o, s:b}", "type", "object", "properties", properties, "required",
-                     required, "additionalProperties", 0);
+    if (json_array_size(required) == 0) {
+        json_decref(required);
+        required = NULL;
+    }
+    return json_pack("{s:s, s:o, s:o*, s:b}", "type", "object", "properties", properties,
+                     "required", required, "additionalProperties", 0);
 }

@@ -382,7 +382,8 @@ struct box *box_new(struct boxes *all, const struct box_spec *spec, struct shelf
 
 bool box_is_well(const struct box *b)
 {
-    return b->state != BOX_ENDING && !b->stop_wanted && !b->err.kind && !b->gone;
+    return b->state != BOX_ENDING && !b->stop_wanted && !b->err.kind && !b->gone &&
+           (!b->sandbox || sandbox_is_well(b->sandbox));
 }
 
 /* ---- what others may know ---- */

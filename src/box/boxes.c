@@ -184,9 +184,9 @@ static struct box *take_spare(struct boxes *all, const struct box_spec *spec)
     if (b && !is_current(b)) {
         drain(all, s);
         b = NULL;
-    }
-    if (!b || b->state != BOX_READY)
+    } else if (!b || b->state != BOX_READY) {
         pool_missed(all->pool, s);
+    }
     if (b)
         give(b, spec);
     boxes_fill_soon(all);

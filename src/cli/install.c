@@ -31,8 +31,40 @@ static int split(const char *item, struct layer_dep *ret, char **ret_owned, stru
     if (at)
         *at = '\0';
     if (at && !at[1])
-        return err_set(e, ERR_INVALID, "--dep '%.60s' ends where its version should begin", item);
+        return err_set(e, ERR_INVALID, "'%.60s' ends where its version should begin", item);
     return 0;
+}
+
+struct wanted {
+    struct layer_dep deps[OPTION_LIST_MAX];
+    char            *owned[OPTION_LIST_MAX];
+    size_t           n;
+};
+
+static int wanted_init(struct wanted *w, const struct option_list *items, struct err *e)
+{
+    *w = (struct wanted){0};
+    for (; w->n < items->n; w->n++)
+        if (split(items->items[w->n], &w->deps[w->n], &w->owned[w->n], e) < 0)
+            return -1;
+    return 0;
+}
+
+static void wanted_done(struct wanted *w)
+{
+    for (size_t i = 0; i < OPTION_LIST_MAX; i++)
+        free(w->owned[i]);
+}
+
+int install_check(const struct option_list *deps, struct err *e)
+{
+    struct wanted w;
+    int           done = wanted_init(&w, deps, e);
+
+    if (done == 0)
+        done = deps_check(w.deps, w.n, e);
+    wanted_done(&w);
+    return done;
 }
 
 /* ---- facts ---- */
@@ -68,51 +100,46 @@ static void on_note(const char *sentence)
 }
 
 /* A signal ends this process as it ends any other, and the installer with it. */
-static int wait_for(const struct install_spec *spec, const struct layer_dep *deps, size_t n,
-                    struct layer_hold *ret, struct err *e)
+static int wait_for(const struct install_spec *spec, const struct wanted *w, struct install *ret,
+                    struct err *e)
 {
-    struct installing i = {.base = event_base_new()};
-    struct layers    *layers;
+    struct installing  i = {.base = event_base_new()};
+    struct layers_spec layers = {.base = i.base,
+                                 .installer = spec->installer,
+                                 .fresh_ms = spec->fresh_ms,
+                                 .strict = spec->strict,
+                                 .note = on_note};
 
     if (!i.base)
         return err_set(e, ERR_INTERNAL, "no event loop");
-    layers = layers_new(&(struct layers_spec){.base = i.base,
-                                              .installer = spec->installer,
-                                              .fresh_ms = spec->fresh_ms,
-                                              .strict = spec->strict,
-                                              .note = on_note},
-                        e);
-    if (layers) {
-        deadline_init(&i.tell, i.base, on_time, &i);
-        deadline_set(&i.tell, FIRST_MS);
-        layers_ensure(layers, deps, n, spec->runtime->version, spec->runtime->dir, on_progress,
-                      on_done, &i);
-        event_base_dispatch(i.base);
-        deadline_done(&i.tell);
-        layers_free(layers);
-        *e = i.result.err;
-        *ret = i.result.hold;
-    }
-    event_base_free(i.base);
+    ret->base = i.base;
+    ret->layers = layers_new(&layers, e);
+    if (!ret->layers)
+        return -1;
+    deadline_init(&i.tell, i.base, on_time, &i);
+    deadline_set(&i.tell, FIRST_MS);
+    layers_ensure(ret->layers, w->deps, w->n, spec->runtime->version, spec->runtime->dir,
+                  on_progress, on_done, &i);
+    event_base_dispatch(i.base);
+    deadline_done(&i.tell);
+    *e = i.result.err;
+    ret->hold = i.result.hold;
     return e->kind ? -1 : 0;
 }
 
 int install_deps(const struct install_spec *spec, struct install *ret, struct err *e)
 {
-    struct layer_dep deps[OPTION_LIST_MAX];
-    char            *owned[OPTION_LIST_MAX] = {0};
-    size_t           n = spec->deps->n;
-    int              done = 0;
+    struct wanted w;
+    int           done = wanted_init(&w, spec->deps, e);
 
     *ret = (struct install){.hold.fd = -1};
-    for (size_t i = 0; i < n && done == 0; i++)
-        done = split(spec->deps->items[i], &deps[i], &owned[i], e);
-    if (done == 0 && n > 0)
-        done = wait_for(spec, deps, n, &ret->hold, e);
-    if (done == 0 && n > 0)
-        ret->package_json = deps_manifest(deps, n);
-    for (size_t i = 0; i < n; i++)
-        free(owned[i]);
+    if (done == 0 && w.n > 0)
+        done = wait_for(spec, &w, ret, e);
+    if (done == 0 && w.n > 0)
+        ret->package_json = deps_manifest(w.deps, w.n);
+    wanted_done(&w);
+    if (done < 0)
+        install_done(ret);
     return done;
 }
 
@@ -120,4 +147,8 @@ void install_done(struct install *i)
 {
     layer_release(&i->hold);
     free(i->package_json);
+    if (i->layers)
+        layers_free(i->layers);
+    if (i->base)
+        event_base_free(i->base);
 }

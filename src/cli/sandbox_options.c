@@ -13,12 +13,12 @@ struct sandbox_options sandbox_options_defaults(void)
 {
     return (struct sandbox_options){.image = RUNTIME_DEFAULT,
                                     .engine = "native",
-                                    .installer = "bun",
+                                    .installer = INSTALL_INSTALLER,
                                     .memory_bytes = NATIVE_MEMORY_BYTES,
                                     .cpus_milli = NATIVE_CPUS_MILLI,
                                     .timeout_ms = 30000,
                                     .pids = NATIVE_PIDS,
-                                    .fresh_ms = 24LL * 3600 * 1000,
+                                    .fresh_ms = INSTALL_FRESH_MS,
                                     .limits = network_limits_defaults};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/options.h"
+#include "cli/install.h"
 #include "cli/network.h"
 #include "cli/network_limits.h"
 #include "engine/native.h"
@@ -40,13 +41,10 @@ struct sandbox_options sandbox_options_defaults(void);
      "DIR is /workspace/files, writable", .second_env = "FILES_DIR"},                              \
     {"image", 0, OPTION_STRING, SANDBOX_OPTIONS_AT(at, image), "IMAGE",                            \
      "node:lts-slim, node:22, 24.1.0, current … (node:lts-slim)"},                                 \
-    {"installer", 0, OPTION_STRING, SANDBOX_OPTIONS_AT(at, installer), "NAME",                     \
-     "of dependencies: bun or npm (bun)"},                                                         \
-    {"fresh", 0, OPTION_DURATION, SANDBOX_OPTIONS_AT(at, fresh_ms), "TIME",                        \
-     "resolve ranges of dependencies again after this long (24h; 0: never)"},                      \
+    INSTALL_ROW_INSTALLER(SANDBOX_OPTIONS_AT(at, installer)),                                      \
+    INSTALL_ROW_FRESH(SANDBOX_OPTIONS_AT(at, fresh_ms)),                                           \
     {"engine", 0, OPTION_STRING, SANDBOX_OPTIONS_AT(at, engine), "ENGINE", "native (native)"},     \
-    {"strict", 0, OPTION_FLAG, SANDBOX_OPTIONS_AT(at, strict), NULL,                               \
-     "refuse to start when a wall that may be missing is missing"}
+    INSTALL_ROW_STRICT(SANDBOX_OPTIONS_AT(at, strict))
 /* clang-format on */
 
 /* What is off is told in one sentence; what follows from others is filled in. */

@@ -1,7 +1,8 @@
 /* Theory of operation. A request either finds its layer in the store, a matter of a few system
  * calls, or joins the making of its key. A making is one child; what it prints on stderr is told to
- * all its requests, what it prints on stdout is the answer. It is over when the child was reaped
- * and both pipes have ended: then each request looks for the layer and holds it by itself.
+ * all its requests, what it prints on stdout is the answer. When both pipes have ended each request
+ * looks for the layer and holds it by itself; the child goes on for as long as the disk takes, and
+ * the making is over when it was reaped.
  *
  * Callbacks record; `making_step` and `request_step` decide. A making that nobody waits for any
  * more is killed, and stays in the list until it is over. */
@@ -43,6 +44,7 @@ struct making {
     struct later    later;
     bool            exited, answer_ended, lines_ended, timed_out;
     bool            abandoned; /* nobody joins it any more */
+    bool            told; /* what it does now nobody waits for, but it should come to its end */
 };
 
 struct layer_request {
@@ -102,7 +104,7 @@ void layer_request_cancel(struct layer_request *r)
     if (r->result.hold.fd >= 0)
         layer_release(&r->result.hold);
     request_free(r);
-    if (m && !is_awaited(m)) {
+    if (m && !m->told && !is_awaited(m)) {
         m->abandoned = true;
         child_kill(&m->child);
     }
@@ -168,17 +170,14 @@ static struct layer_request *first_waiting(const struct making *m)
     return found;
 }
 
-static void making_step(void *owner)
+static void tell_answer(struct making *m)
 {
-    struct making        *m = owner;
     struct err            failed = {0};
     struct layer_request *r;
     autojson json_t      *answer = NULL;
     const char           *note;
 
-    if (!m->exited || !m->answer_ended || !m->lines_ended)
-        return;
-    m->abandoned = true; /* who comes now looks for itself */
+    m->told = m->abandoned = true; /* who comes now looks for itself */
     answer = json_parse((const char *)m->answer.data, m->answer.size, NULL);
     read_error(m, answer, &failed);
     note = json_string_value(json_object_get(answer, "note"));
@@ -186,7 +185,18 @@ static void making_step(void *owner)
         m->layers->spec.note(note);
     while ((r = first_waiting(m)))
         settle(r, &failed, answer);
-    making_free(m);
+}
+
+static void making_step(void *owner)
+{
+    struct making *m = owner;
+
+    if (!m->answer_ended || !m->lines_ended)
+        return;
+    if (!m->told)
+        tell_answer(m);
+    if (m->exited)
+        making_free(m);
 }
 
 /* ---- a making: facts ---- */
@@ -412,7 +422,10 @@ void layers_free(struct layers *l)
     while (l->requests)
         layer_request_cancel(l->requests);
     while (l->makings) {
-        child_end(&l->makings->child);
+        if (l->makings->told)
+            child_wait(&l->makings->child);
+        else
+            child_end(&l->makings->child);
         making_free(l->makings);
     }
     free(l);

@@ -24,7 +24,8 @@ struct layers_spec {
 
 /* Reads npm's configuration. One a server. */
 struct layers *layers_new(const struct layers_spec *spec, struct err *e);
-void           layers_free(struct layers *l); /* ends what runs; whoever waits is not told */
+/* Ends what runs; whoever waits is not told. Waits for layers that the disk has not taken yet. */
+void layers_free(struct layers *l);
 
 struct layer_result {
     struct err        err;  /* then there is no layer: why, in one sentence */

@@ -3,8 +3,8 @@
  *
  * stdin: what is wanted (struct make_request) as JSON. stderr: progress, one line each. stdout: one
  * JSON object, {"wasThere", "note", "output"}, or {"kind", "error", "note", "output"}; exit 0
- * and 1. It may be killed at any point: sandboxes end with it, and the next one takes the entry
- * over. */
+ * and 1. When both are closed the layer can be used; what is left to do is to bring it to the disk.
+ * It may be killed at any point: sandboxes end with it, and the next one takes the entry over. */
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/fields.h"
@@ -65,7 +66,7 @@ static json_t *answer_of(const struct make_result *r, const struct err *e)
 int main(void)
 {
     struct make_request request = {0};
-    struct make_result  result = {0};
+    struct make_result  result = {.layer.dir_fd = -1};
     struct err          e = {0};
     autojson json_t    *document = NULL, *answer = NULL;
 
@@ -76,8 +77,10 @@ int main(void)
     if (document && make_layer(&request, &result, &e) == 0)
         e = (struct err){0}; /* of an installer that failed before another did it */
     answer = answer_of(&result, &e);
-    if (json_dumpf(answer, stdout, JSON_COMPACT) < 0 || fflush(stdout) != 0)
+    if (json_dumpf(answer, stdout, JSON_COMPACT) < 0 || fclose(stdout) != 0)
         return 1;
+    close(STDERR_FILENO);
+    make_settle(&result);
     make_result_done(&result);
     return e.kind ? 1 : 0;
 }

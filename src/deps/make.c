@@ -9,6 +9,7 @@
  *   build     sandbox 2, if a package wants it: of the host it sees node_modules alone, and may
  *             write there. Neither cache nor tokens are there; the .npmrc went with sandbox 1.
  *   commit    into the store; or, when ranges were resolved again and gave the same, not
+ *   settle    onto the disk, when whoever asked has been answered
  *
  * Package code writes only below node_modules, so lock and package.json are the installer's. */
 #include "deps/make.h"
@@ -436,7 +437,9 @@ static int make(struct making *m, struct err *e)
     filled = fill(m, e);
     if (filled == 0) {
         layer_release(&m->old); /* what takes its place removes it, unless somebody else uses it */
-        return layer_commit(&m->entry, &m->set, e);
+        TRY(layer_commit(&m->entry, &m->set, e));
+        m->result->layer = m->entry;
+        return 0;
     }
     layer_abort(&m->entry);
     if (filled == 1)
@@ -476,7 +479,7 @@ int make_layer(const struct make_request *r, struct make_result *ret, struct err
     struct making m = {.request = r, .result = ret, .old.fd = -1};
     int           done;
 
-    *ret = (struct make_result){0};
+    *ret = (struct make_result){.layer.dir_fd = -1};
     buf_init(&ret->output, OUTPUT_MAX);
     done = prepare(&m, e);
     if (done == 0) {
@@ -488,6 +491,12 @@ int make_layer(const struct make_request *r, struct make_result *ret, struct err
     npm_config_free(m.config);
     free(m.package_json);
     return done;
+}
+
+void make_settle(struct make_result *r)
+{
+    if (r->layer.dir_fd >= 0)
+        layer_settle(&r->layer);
 }
 
 void make_result_done(struct make_result *r)

@@ -135,12 +135,8 @@ static const char *const bundles[] = {
 static const char gate_text[] =
 #include "gate.cjs.h"
     ;
-static const char warm_text[] =
-#include "warm.mjs.h"
-    ;
 
-static const struct row gate[] = {
-    {"file", layout_gate, gate_text}, {"file", "/.jerboa/warm.mjs", warm_text}, {0}};
+static const struct row gate[] = {{"file", layout_gate, gate_text}, {0}};
 
 /* ---- the plan: composing ---- */
 

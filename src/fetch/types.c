@@ -17,8 +17,14 @@
 #include "store/downloads.h"
 #include "store/store.h"
 
-/* What is kept of one file, of all files, of package.json. */
-enum { FILE_MAX = 512 << 10, TEXTS_MAX = 48 << 20, PACKAGE_MAX = 1 << 20, NAME_BYTES = 256 };
+/* What is kept of one file, of all files, of package.json; how many directories may have one. */
+enum {
+    FILE_MAX = 512 << 10,
+    TEXTS_MAX = 48 << 20,
+    PACKAGE_MAX = 1 << 20,
+    DIRECTORIES_MAX = 1000,
+    NAME_BYTES = 256
+};
 
 static const struct tarball_limits limits = {.members = 200000, .bytes = 512ll << 20};
 
@@ -26,7 +32,7 @@ struct contents {
     struct declarations files;
     json_t             *package; /* its package.json, or NULL */
     struct declaration *entry;   /* or NULL */
-    size_t              kept_bytes;
+    size_t              kept_bytes, directories;
 };
 
 static void contents_done(struct contents *c)
@@ -70,18 +76,12 @@ static json_t *parse_package(const char *text, size_t size)
     return json_loadb(text, size, 0, NULL);
 }
 
-static int take_name(void *owner, struct tarball *t, const struct tarball_member *m, struct err *e)
+static int take_package(struct contents *c, struct tarball *t, const struct tarball_member *m,
+                        struct err *e)
 {
-    struct contents *c = owner;
-    autofree char   *text = NULL;
-    size_t           size;
+    autofree char *text = NULL;
+    size_t         size;
 
-    if (m->is_dir)
-        return 0;
-    if (declarations_is_one(m->path))
-        declarations_add(&c->files, m->path, m->size);
-    if (strcmp(m->path, "package.json") != 0)
-        return 0;
     if (m->size > PACKAGE_MAX)
         return tarball_refuse(t, ERR_LIMIT, "it is too large", e);
     TRY(read_text(t, m, PACKAGE_MAX, &text, &size, e));
@@ -90,12 +90,51 @@ static int take_name(void *owner, struct tarball *t, const struct tarball_member
     return 0;
 }
 
+/* One that is too large, or no JSON, says nothing: many a package has some among its tests. */
+static int take_directory(struct contents *c, struct tarball *t, const struct tarball_member *m,
+                          struct err *e)
+{
+    static const char *const members[] = {"types", "typings", "main", NULL};
+    autofree char           *text = NULL;
+    autojson json_t         *package = NULL;
+    size_t                   size;
+
+    if (m->size > PACKAGE_MAX || c->directories++ >= DIRECTORIES_MAX)
+        return 0;
+    TRY(read_text(t, m, PACKAGE_MAX, &text, &size, e));
+    package = parse_package(text, size);
+    for (size_t i = 0; members[i]; i++) {
+        const char *module = json_string_value(json_object_get(package, members[i]));
+        if (module && strlen(module) < PATH_MAX) {
+            declarations_add_directory(&c->files, m->path, module);
+            break;
+        }
+    }
+    return 0;
+}
+
+static int take_name(void *owner, struct tarball *t, const struct tarball_member *m, struct err *e)
+{
+    struct contents *c = owner;
+    const char      *slash = strrchr(m->path, '/');
+
+    if (m->is_dir)
+        return 0;
+    if (strcmp(m->path, "package.json") == 0)
+        return take_package(c, t, m, e);
+    if (slash && strcmp(slash, "/package.json") == 0)
+        return take_directory(c, t, m, e);
+    if (declarations_is_one(m->path))
+        declarations_add(&c->files, m->path, m->size);
+    return 0;
+}
+
 static int take_text(void *owner, struct tarball *t, const struct tarball_member *m, struct err *e)
 {
     struct contents    *c = owner;
     struct declaration *file = m->is_dir ? NULL : declarations_get(&c->files, m->path);
 
-    if (!file || (file != c->entry && c->kept_bytes >= TEXTS_MAX))
+    if (!file || file->means || (file != c->entry && c->kept_bytes >= TEXTS_MAX))
         return 0;
     free(file->text); /* the last of one name counts, as when it is unpacked */
     file->text = NULL;
@@ -144,7 +183,7 @@ static json_t *describe(struct contents *c, const struct release *release, size_
     autobuf struct buf text;
 
     buf_init(&text, max_bytes + PATH_MAX + 64);
-    types_gather(&c->files, c->entry, max_bytes, &text, left_out);
+    types_gather(c->package, &c->files, c->entry, max_bytes, &text, left_out);
     json_object_set_new(o, "hasTypes", json_true());
     json_object_set_new(o, "version", json_string(release->version));
     json_object_set_new(o, "types", json_text((const char *)text.data, text.size));

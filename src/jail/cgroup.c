@@ -349,6 +349,13 @@ void cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_e
     if (dir >= 0)
         found.version->kill(dir, path);
     count(c, name, false, ret);
+}
+
+void cgroup_remove_run(const struct cgroup *c, uint32_t run)
+{
+    char name[32];
+
+    run_name(run, name, sizeof name);
     for (int i = 0; i < c->n; i++)
         remove_dir(c->dirs[i], name);
 }

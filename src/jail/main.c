@@ -94,6 +94,8 @@ static void end_group(struct jail *j, uint32_t group)
     if (j->runs == 0) /* until then a kill was the end of each of them */
         j->watch.kills = j->watch.peak_bytes = 0;
     report_group_ended(CONTROL_FD, group, &counters);
+    if (jail_has_cgroup(j)) /* nobody waits for that any more */
+        cgroup_remove_run(&j->cgroup, group);
 }
 
 static void attach(struct jail *j, const struct frame *f)

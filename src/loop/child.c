@@ -83,12 +83,17 @@ void child_kill(struct child *c)
         pidfd_send_signal(c->pid_fd, SIGKILL, NULL, 0);
 }
 
-void child_end(struct child *c)
+void child_wait(struct child *c)
 {
-    child_kill(c);
     while (c->pid > 0 && waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
         ;
     c->pid = 0;
+}
+
+void child_end(struct child *c)
+{
+    child_kill(c);
+    child_wait(c);
 }
 
 void child_done(struct child *c)

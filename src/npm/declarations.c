@@ -32,6 +32,12 @@ void declarations_add(struct declarations *d, const char *path, int64_t size)
     d->list[d->n++] = (struct declaration){.path = str_dup(path), .size = size};
 }
 
+void declarations_add_directory(struct declarations *d, const char *path, const char *module)
+{
+    declarations_add(d, path, 0);
+    d->list[d->n - 1].means = str_dup(module);
+}
+
 static int by_path(const void *a, const void *b)
 {
     const struct declaration *x = a, *y = b;
@@ -50,6 +56,7 @@ void declarations_done(struct declarations *d)
     for (size_t i = 0; i < d->n; i++) {
         free(d->list[i].path);
         free(d->list[i].text);
+        free(d->list[i].means);
     }
     free(d->list);
     *d = (struct declarations){0};
@@ -102,23 +109,60 @@ static struct declaration *replace_end(const struct declarations *d, const char 
     return declarations_get(d, *path ? other : other + 1); /* "" + "/index.d.ts" */
 }
 
+/* As the compiler: beside the program first, then what the name may be short for. Declarations go
+ * before sources. */
+struct ending {
+    const char *end, *by;
+};
+static const struct ending files[] = {
+    {".js", ".d.ts"},   {".js", ".ts"},   {".js", ".tsx"},    {".jsx", ".d.ts"},  {".jsx", ".tsx"},
+    {".mjs", ".d.mts"}, {".mjs", ".mts"}, {".mjs", ".d.ts"},  {".cjs", ".d.cts"}, {".cjs", ".cts"},
+    {".cjs", ".d.ts"},  {".ts", ".d.ts"}, {".mts", ".d.mts"}, {".cts", ".d.cts"}, {"", ".d.ts"},
+    {"", ".d.mts"},     {"", ".d.cts"},   {"", ".ts"},        {"", ".tsx"},       {0},
+};
+static const struct ending directories[] = {
+    {"", "/index.d.ts"}, {"", "/index.d.mts"}, {"", "/index.d.cts"},
+    {"", "/index.ts"},   {"", "/index.tsx"},   {0},
+};
+
+static struct declaration *find_ending(const struct declarations *d, const char *path,
+                                       const struct ending *rows)
+{
+    struct declaration *found = NULL;
+
+    for (; rows->by && !found; rows++)
+        if (ends_with(path, rows->end) && (*path || rows->by[0] == '/'))
+            found = replace_end(d, path, rows->end, rows->by);
+    return found;
+}
+
+static struct declaration *find_file(const struct declarations *d, const char *path)
+{
+    struct declaration *found = declarations_is_one(path) ? declarations_get(d, path) : NULL;
+
+    return found ? found : find_ending(d, path, files);
+}
+
+/* By the package.json of that directory; what another directory's says about it does not count. */
+static struct declaration *find_meant(const struct declarations *d, const char *directory)
+{
+    const struct declaration *package = replace_end(d, directory, "", "/package.json");
+    struct declaration       *found;
+    char                      path[PATH_MAX];
+
+    if (!package || !package->means || str_copy(path, sizeof path, directory) < 0 ||
+        walk(path, package->means) < 0)
+        return NULL;
+    found = find_file(d, path);
+    return found ? found : find_ending(d, path, directories);
+}
+
 struct declaration *declarations_find(const struct declarations *d, const char *from,
                                       const char *module)
 {
-    /* As the compiler: beside the program first, then what the name may be short for. Declarations
-     * go before sources. */
-    static const struct {
-        const char *end, *by;
-    } rows[] = {
-        {".js", ".d.ts"},     {".js", ".ts"},       {".js", ".tsx"},   {".jsx", ".d.ts"},
-        {".jsx", ".tsx"},     {".mjs", ".d.mts"},   {".mjs", ".mts"},  {".mjs", ".d.ts"},
-        {".cjs", ".d.cts"},   {".cjs", ".cts"},     {".cjs", ".d.ts"}, {".ts", ".d.ts"},
-        {".mts", ".d.mts"},   {".cts", ".d.cts"},   {"", ".d.ts"},     {"", ".d.mts"},
-        {"", ".d.cts"},       {"", ".ts"},          {"", ".tsx"},      {"", "/index.d.ts"},
-        {"", "/index.d.mts"}, {"", "/index.d.cts"}, {"", "/index.ts"}, {"", "/index.tsx"},
-    };
-    char  path[PATH_MAX];
-    char *slash;
+    struct declaration *found;
+    char                path[PATH_MAX];
+    char               *slash;
 
     if (str_copy(path, sizeof path, from) < 0)
         return NULL;
@@ -126,14 +170,8 @@ struct declaration *declarations_find(const struct declarations *d, const char *
     *(slash ? slash : path) = '\0';
     if (walk(path, module) < 0)
         return NULL;
-    if (declarations_is_one(path) && declarations_get(d, path))
-        return declarations_get(d, path);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct declaration *found = NULL;
-        if (ends_with(path, rows[i].end) && (*path || rows[i].by[0] == '/'))
-            found = replace_end(d, path, rows[i].end, rows[i].by);
-        if (found)
-            return found;
-    }
-    return NULL;
+    found = find_file(d, path);
+    if (!found)
+        found = find_meant(d, path);
+    return found ? found : find_ending(d, path, directories);
 }

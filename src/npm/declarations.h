@@ -3,7 +3,9 @@
  * The files are a list that is made once (declarations_add, then declarations_sort) and then asked:
  * declarations_find turns what a package.json or an import says ("./dist/index.js", "lib") into the
  * file that has its types, as the compiler looks for it. Paths are relative to the package. Pure.
- */
+ *
+ * A directory of the package may have a package.json of its own, which says what its name means
+ * ("pkg/sub" is then another file): such a one is in the list, too, and is no declaration. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,6 +16,7 @@ struct declaration {
     char               *path;
     int64_t             size;      /* of the file */
     char               *text;      /* its beginning, or NULL: it was not kept */
+    char               *means;     /* of a directory's package.json: the module; else NULL */
     size_t              text_size; /* of what was kept */
     bool                is_listed; /* among what is gathered (npm/types_gather.h) */
     struct declaration *next;      /* of those, in the order in which they were met */
@@ -26,6 +29,8 @@ struct declarations {
 
 bool declarations_is_one(const char *path); /* by its name */
 void declarations_add(struct declarations *d, const char *path, int64_t size);
+/* `module` is relative to the package.json's directory. */
+void declarations_add_directory(struct declarations *d, const char *path, const char *module);
 void declarations_sort(struct declarations *d); /* once, after the last was added */
 void declarations_done(struct declarations *d);
 

@@ -14,10 +14,59 @@ static const struct semver typescript = {.n = {5, 9, 0}}; /* who asks "types@RAN
 struct lookup {
     const struct declarations *d;
     bool                       any_condition; /* else those of an import in Node */
+    const char                *part; /* for which the star of a target stands; NULL: none */
+    size_t                     part_size;
     int                        looks;
 };
 
-/* ---- exports ---- */
+/* ---- patterns ---- */
+
+/* Whether "lib/STAR" means the path; then how much of it the star stands for, from where. */
+static bool fits(const char *pattern, const char *path, size_t *ret_at, size_t *ret_size)
+{
+    const char *star = strchr(pattern, '*');
+    size_t      before = star ? (size_t)(star - pattern) : 0, behind = star ? strlen(star + 1) : 0;
+    size_t      size = strlen(path);
+
+    if (!star)
+        return false;
+    *ret_at = before;
+    *ret_size = size - before - behind;
+    return size >= before + behind && memcmp(pattern, path, before) == 0 &&
+           strcmp(path + size - behind, star + 1) == 0;
+}
+
+static const char *find_pattern(const json_t *paths, const char *path)
+{
+    const char *pattern, *best = NULL;
+    json_t     *targets;
+    size_t      at, size, longest = 0;
+
+    if (json_object_get(paths, path))
+        return path;
+    json_object_foreach ((json_t *)paths, pattern, targets)
+        if (fits(pattern, path, &at, &size) && (!best || at > longest)) {
+            best = pattern;
+            longest = at;
+        }
+    return best;
+}
+
+static struct declaration *find_substituted(const struct declarations *d, const char *target,
+                                            const char *part, size_t size)
+{
+    const char *star = strchr(target, '*');
+    char        path[PATH_MAX];
+    int         n;
+
+    if (!star || !part)
+        return declarations_find(d, "", target);
+    n = snprintf(path, sizeof path, "%.*s%.*s%s", (int)(star - target), target, (int)size, part,
+                 star + 1);
+    return n > 0 && (size_t)n < sizeof path ? declarations_find(d, "", path) : NULL;
+}
+
+/* ---- exports, imports ---- */
 
 static bool is_types(const char *condition)
 {
@@ -73,7 +122,7 @@ static struct declaration *find_target(struct lookup *l, const json_t *target, i
         return NULL;
     if (json_is_string(target))
         return str_starts(json_string_value(target), "./")
-                   ? declarations_find(l->d, "", json_string_value(target))
+                   ? find_substituted(l->d, json_string_value(target), l->part, l->part_size)
                    : NULL;
     if (json_is_array(target))
         return find_first(l, target, depth + 1);
@@ -112,51 +161,6 @@ static const json_t *paths_of_version(const json_t *package)
         if (semver_range_test(range, &typescript) == 1)
             return paths;
     return NULL;
-}
-
-/* Whether "lib/STAR" means the path; then how much of it the star stands for, from where. */
-static bool fits(const char *pattern, const char *path, size_t *ret_at, size_t *ret_size)
-{
-    const char *star = strchr(pattern, '*');
-    size_t      before = star ? (size_t)(star - pattern) : 0, behind = star ? strlen(star + 1) : 0;
-    size_t      size = strlen(path);
-
-    if (!star)
-        return false;
-    *ret_at = before;
-    *ret_size = size - before - behind;
-    return size >= before + behind && memcmp(pattern, path, before) == 0 &&
-           strcmp(path + size - behind, star + 1) == 0;
-}
-
-static const char *find_pattern(const json_t *paths, const char *path)
-{
-    const char *pattern, *best = NULL;
-    json_t     *targets;
-    size_t      at, size, longest = 0;
-
-    if (json_object_get(paths, path))
-        return path;
-    json_object_foreach ((json_t *)paths, pattern, targets)
-        if (fits(pattern, path, &at, &size) && (!best || at > longest)) {
-            best = pattern;
-            longest = at;
-        }
-    return best;
-}
-
-static struct declaration *find_substituted(const struct declarations *d, const char *target,
-                                            const char *part, size_t size)
-{
-    const char *star = strchr(target, '*');
-    char        path[PATH_MAX];
-    int         n;
-
-    if (!star)
-        return declarations_find(d, "", target);
-    n = snprintf(path, sizeof path, "%.*s%.*s%s", (int)(star - target), target, (int)size, part,
-                 star + 1);
-    return n > 0 && (size_t)n < sizeof path ? declarations_find(d, "", path) : NULL;
 }
 
 static struct declaration *find_versioned(const json_t *package, const struct declarations *d,
@@ -205,4 +209,22 @@ struct declaration *types_entry(const json_t *package, const struct declarations
             found = find_member(package, d, path);
     }
     return found ? found : find_member(package, d, "index");
+}
+
+struct declaration *types_import(const json_t *package, const struct declarations *d,
+                                 const char *name)
+{
+    const json_t       *imports = json_object_get(package, "imports");
+    const char         *pattern = find_pattern(imports, name);
+    struct lookup       l = {.d = d};
+    struct declaration *found;
+    size_t              at = 0;
+
+    if (!pattern)
+        return NULL;
+    if (fits(pattern, name, &at, &l.part_size))
+        l.part = name + at;
+    found = find_target(&l, json_object_get(imports, pattern), 0);
+    l.any_condition = true;
+    return found ? found : find_target(&l, json_object_get(imports, pattern), 0);
 }

@@ -12,3 +12,8 @@
 #include "npm/declarations.h"
 
 struct declaration *types_entry(const json_t *package, const struct declarations *d); /* or NULL */
+
+/* What "#name" means in the package, by `imports`, with the same conditions; NULL: nothing of it.
+ */
+struct declaration *types_import(const json_t *package, const struct declarations *d,
+                                 const char *name);

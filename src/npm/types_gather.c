@@ -5,11 +5,13 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "npm/types_entry.h"
 #include "npm/types_refs.h"
 
 enum { LEFT_OUT_MAX = 40 }; /* rows */
 
 struct gathering {
+    const json_t        *package;
     struct declarations *d;
     struct declaration  *last; /* that was met */
     size_t               max, left_out;
@@ -37,7 +39,8 @@ static void on_reference(void *owner, const char *path)
 {
     struct finding *f = owner;
 
-    meet(f->g, declarations_find(f->g->d, f->from->path, path));
+    meet(f->g, *path == '#' ? types_import(f->g->package, f->g->d, path)
+                            : declarations_find(f->g->d, f->from->path, path));
 }
 
 static void leave_out(struct gathering *g, const struct declaration *file, size_t shown)
@@ -87,10 +90,11 @@ static void show(struct gathering *g, const struct declaration *file, bool is_en
     }
 }
 
-void types_gather(struct declarations *d, struct declaration *entry, size_t max,
-                  struct buf *ret_text, json_t *ret_left_out)
+void types_gather(const json_t *package, struct declarations *d, struct declaration *entry,
+                  size_t max, struct buf *ret_text, json_t *ret_left_out)
 {
-    struct gathering g = {.d = d, .max = max, .text = ret_text, .rows = ret_left_out};
+    struct gathering g = {
+        .package = package, .d = d, .max = max, .text = ret_text, .rows = ret_left_out};
 
     meet(&g, entry);
     for (struct declaration *file = entry; file; file = file->next) {

@@ -10,5 +10,5 @@
 /* Each file comes behind a line with its path, whole or not at all; only the entry is cut when it
  * is too long, at the end of a line. `ret_text` must have a room of `max` bytes and a little. The
  * list is an array of "PATH (N bytes)". */
-void types_gather(struct declarations *d, struct declaration *entry, size_t max,
-                  struct buf *ret_text, json_t *ret_left_out);
+void types_gather(const json_t *package, struct declarations *d, struct declaration *entry,
+                  size_t max, struct buf *ret_text, json_t *ret_left_out);

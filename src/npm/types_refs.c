@@ -78,7 +78,7 @@ static void read_string(struct scan *s)
 
     while (s->p < s->end && *s->p != quote && (quote == '`' || *s->p != '\n'))
         s->p += *s->p == '\\' && s->end - s->p > 1 ? 2 : 1;
-    if (s->last != WORD_OTHER && quote != '`' && start < s->end && *start == '.')
+    if (s->last != WORD_OTHER && quote != '`' && start < s->end && (*start == '.' || *start == '#'))
         tell(s, start, (size_t)(s->p - start));
     if (s->p < s->end)
         s->p++;

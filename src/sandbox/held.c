@@ -155,8 +155,8 @@ void held_release(struct held *h, struct process **ret, const struct process_ops
     process_end_stdin(h->process);
     if (h->started)
         ops->started(owner);
-    for (uint8_t i = STREAM_OUT; i <= STREAM_ERR; i++)
+    for (int i = STREAM_OUT; i <= STREAM_ERR; i++)
         if (h->said[i].size > 0)
-            ops->output(owner, i, h->said[i].data, h->said[i].size);
+            ops->output(owner, (uint8_t)i, h->said[i].data, h->said[i].size);
     release_memory(h);
 }

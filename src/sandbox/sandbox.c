@@ -228,6 +228,11 @@ static void on_pipe_drained(void *owner)
 static const struct link_ops pipe_ops = {on_pipe_frame, on_pipe_end, on_pipe_drained};
 static const struct link_ops control_ops = {on_control_frame, on_control_end, NULL};
 
+bool sandbox_is_well(const struct sandbox *s)
+{
+    return !s->err.kind && !s->stop_wanted && !s->jail_exited;
+}
+
 /* ---- channels ---- */
 
 uint32_t sandbox_open_channel(struct sandbox *s, const struct channel_ops *ops, void *owner)

@@ -36,6 +36,8 @@ void            sandbox_stop(struct sandbox *s); /* idempotent; done still comes
 /* Its init broke the rules or does not answer: the sandbox ends, and everybody in it is told. */
 void sandbox_fail(struct sandbox *s, enum err_kind kind, const char *sentence);
 
+bool sandbox_is_well(const struct sandbox *s); /* nothing says that it is ending */
+
 struct channel_ops {
     void (*frame)(void *owner, const struct frame *f); /* from init, and what the jail answers */
     void (*lost)(void *owner, const struct err *e);    /* the sandbox ended first; called once */

@@ -5,15 +5,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/tree.h"
 #include "store/lock.h"
+
+enum { USE_MS = 60 * 1000 }; /* as exactly the last use is known */
 
 static const char part_suffix[] = ".part", old_suffix[] = ".old";
 
@@ -178,17 +182,30 @@ static int put_in_place(int parent_fd, const char *part, const char *name)
     return exchange(parent_fd, part, name);
 }
 
-int entry_commit(struct entry *entry, struct err *e)
+static int fail_commit(struct entry *entry, struct err *e)
+{
+    err_sys(e, "put %s into the store", entry->name);
+    entry_abort(entry);
+    return -1;
+}
+
+int entry_place(struct entry *entry, struct err *e)
 {
     char part[NAME_MAX + 1];
 
+    if (part_name(entry->name, part, e) < 0 ||
+        put_in_place(entry->parent_fd, part, entry->name) < 0)
+        return fail_commit(entry, e);
+    lock_take(entry->dir_fd, LOCK_SH); /* it was the writer's alone */
+    return 0;
+}
+
+int entry_commit(struct entry *entry, struct err *e)
+{
     /* One sync for all files, or the rename could reach the disk before them. */
-    if (part_name(entry->name, part, e) < 0 || syncfs(entry->dir_fd) < 0 ||
-        put_in_place(entry->parent_fd, part, entry->name) < 0) {
-        err_sys(e, "put %s into the store", entry->name);
-        entry_abort(entry);
-        return -1;
-    }
+    if (syncfs(entry->dir_fd) < 0)
+        return fail_commit(entry, e);
+    TRY(entry_place(entry, e));
     fd_close(&entry->dir_fd);
     return 0;
 }
@@ -217,6 +234,26 @@ void entry_sweep(int parent_fd)
         closedir(dir);
 }
 
+int64_t entry_used_ms(int dir_fd)
+{
+    struct stat st;
+
+    if (fstat(dir_fd, &st) < 0)
+        return 0;
+    return (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+}
+
+/* Not each time: a call that only reads would wait for the disk's journal now and then. A store
+ * that we may only read keeps no such times. */
+static void note_use(int fd)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (llabs((int64_t)now.tv_sec * 1000 - entry_used_ms(fd)) > USE_MS)
+        futimens(fd, NULL);
+}
+
 /* A lock that cannot be had (a file system without) is no obstacle: who removes needs one, too. */
 int entry_hold(int parent_fd, const char *name, struct err *e)
 {
@@ -229,18 +266,9 @@ int entry_hold(int parent_fd, const char *name, struct err *e)
         lock_take(fd, LOCK_SH); /* a remover has its own only while it renames */
         if (!lock_is_still(parent_fd, name, fd))
             continue;
-        futimens(fd, NULL); /* a store that we may only read keeps no such times */
+        note_use(fd);
         return take_fd(&fd);
     }
-}
-
-int64_t entry_used_ms(int dir_fd)
-{
-    struct stat st;
-
-    if (fstat(dir_fd, &st) < 0)
-        return 0;
-    return (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
 }
 
 int entry_remove(int parent_fd, const char *name)

@@ -11,7 +11,7 @@
  * Who uses an entry holds a shared lock on its directory; nothing is removed without an exclusive
  * one. What must go from its name while somebody holds it gets another name (.NAME.NUMBER.old), and
  * goes with a later entry_sweep. Where there are no locks, nothing in place is ever removed. The
- * directory's own time of change is the time of its last use. */
+ * directory's own time of change is the time of its last use, to a minute. */
 #pragma once
 
 #include <limits.h>
@@ -32,9 +32,12 @@ typedef int entry_check(int dir_fd, const void *arg, struct err *e); /* -1: dama
 int entry_begin(int parent_fd, const char *name, entry_check *check, const void *arg,
                 struct entry *ret, struct err *e);
 /* The same for who must not wait: 2: another one writes it. */
-int  entry_begin_now(int parent_fd, const char *name, entry_check *check, const void *arg,
-                     struct entry *ret, struct err *e);
-int  entry_commit(struct entry *entry, struct err *e); /* on error it was aborted */
+int entry_begin_now(int parent_fd, const char *name, entry_check *check, const void *arg,
+                    struct entry *ret, struct err *e);
+int entry_commit(struct entry *entry, struct err *e); /* on error it was aborted */
+/* The same before it is on the disk, for who can tell afterwards what a power cut left of it. Held
+ * as by entry_hold; dir_fd stays the caller's. */
+int  entry_place(struct entry *entry, struct err *e);
 void entry_abort(struct entry *entry);
 void entry_sweep(int parent_fd);
 

@@ -18,6 +18,8 @@
 #include "store/runtime.h"
 #include "store/store.h"
 
+enum { BOOT_SIZE = 64, META_MAX = 1 << 18 };
+
 static const char layers[] = "layers";
 
 static int by_name(const void *a, const void *b)
@@ -80,6 +82,62 @@ static bool is_within(const struct timespec *then, int64_t max_age_ms)
            max_age_ms;
 }
 
+/* ---- until it is on the disk ---- */
+
+/* "": it cannot be told, and no layer counts before it is on the disk. */
+static void read_boot(char ret[BOOT_SIZE])
+{
+    autofree char *text = NULL;
+
+    *ret = '\0';
+    if (file_read_text(AT_FDCWD, "/proc/sys/kernel/random/boot_id", BOOT_SIZE, &text, NULL) == 0)
+        snprintf(ret, BOOT_SIZE, "%.*s", (int)strcspn(text, "\n"), text);
+}
+
+static bool is_of_this_boot(int dir_fd)
+{
+    char             boot[BOOT_SIZE];
+    autofree char   *text = NULL;
+    autojson json_t *meta = NULL;
+    const char      *made;
+
+    read_boot(boot);
+    if (file_read_text(dir_fd, LAYER_META_BOOT, META_MAX, &text, NULL) < 0)
+        return false;
+    meta = json_parse(text, strlen(text), NULL);
+    made = json_string_value(json_object_get(meta, "boot"));
+    return *boot && made && strcmp(made, boot) == 0;
+}
+
+static bool is_file(int dir_fd, const char *name, struct stat *ret)
+{
+    return fstatat(dir_fd, name, ret, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(ret->st_mode);
+}
+
+/* In this order: the one becomes the other meanwhile. */
+static bool is_whole(int dir_fd, struct stat *ret_meta)
+{
+    return (is_file(dir_fd, LAYER_META_BOOT, ret_meta) && is_of_this_boot(dir_fd)) ||
+           is_file(dir_fd, LAYER_META, ret_meta);
+}
+
+static int settle(int dir_fd)
+{
+    if (syncfs(dir_fd) < 0)
+        return -1;
+    return renameat(dir_fd, LAYER_META_BOOT, dir_fd, LAYER_META);
+}
+
+void layer_settle(struct entry *entry)
+{
+    if (settle(entry->dir_fd) < 0)
+        unlinkat(entry->dir_fd, LAYER_META_BOOT, 0);
+    fd_close(&entry->dir_fd);
+    fd_close(&entry->parent_fd);
+}
+
+/* ---- finding ---- */
+
 /* An entry_check; `arg` is the greatest age. */
 static int is_good(int dir_fd, const void *arg, struct err *e)
 {
@@ -88,7 +146,7 @@ static int is_good(int dir_fd, const void *arg, struct err *e)
 
     if (fstatat(dir_fd, "node_modules", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
         return err_set(e, ERR_INVALID, "it has no node_modules");
-    if (fstatat(dir_fd, LAYER_META, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+    if (!is_whole(dir_fd, &st))
         return err_set(e, ERR_INVALID, "it has no " LAYER_META);
     if (*max_age_ms > 0 && !is_within(&st.st_mtim, *max_age_ms))
         return err_set(e, ERR_INVALID, "it is too old");
@@ -123,6 +181,8 @@ void layer_release(struct layer_hold *h)
     fd_close(&h->fd);
 }
 
+/* ---- making ---- */
+
 int layer_begin(const char *key, int64_t max_age_ms, struct entry *ret, struct err *e)
 {
     autofd int parent = store_ensure(layers, e);
@@ -141,21 +201,26 @@ int layer_begin(const char *key, int64_t max_age_ms, struct entry *ret, struct e
 static json_t *describe(const struct layer_set *set, int64_t bytes)
 {
     json_t *deps = json_object();
+    char    boot[BOOT_SIZE];
 
+    read_boot(boot);
     for (size_t i = 0; i < set->n; i++)
         json_object_set_new(deps, set->deps[i].name, json_string(set->deps[i].range));
-    return json_pack("{sI so ss ss sI}", "made", (json_int_t)time(NULL), "dependencies", deps,
-                     "node", set->node_version, "installer", set->installer, "bytes",
-                     (json_int_t)bytes);
+    return json_pack("{sI ss so ss ss sI}", "made", (json_int_t)time(NULL), "boot", boot,
+                     "dependencies", deps, "node", set->node_version, "installer", set->installer,
+                     "bytes", (json_int_t)bytes);
 }
 
-/* What stands there under that name is not ours. */
+/* What stands there under these names is not ours. */
 static int write_meta(int dir_fd, const char *text, struct err *e)
 {
     autofd int fd = -1;
 
-    unlinkat(dir_fd, LAYER_META, 0);
-    fd = openat(dir_fd, LAYER_META, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (unlinkat(dir_fd, LAYER_META, 0) < 0 && errno != ENOENT)
+        return err_sys(e, "write " LAYER_META);
+    unlinkat(dir_fd, LAYER_META_BOOT, 0);
+    fd =
+        openat(dir_fd, LAYER_META_BOOT, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0 || fd_write_all(fd, text, strlen(text)) < 0)
         return err_sys(e, "write " LAYER_META);
     return 0;
@@ -174,21 +239,23 @@ static int finish(int dir_fd, const struct layer_set *set, struct err *e)
     if (!text)
         return err_set(e, ERR_INVALID, "a dependency's name or range is not UTF-8");
     TRY(write_meta(dir_fd, text, e));
+    if (!is_of_this_boot(dir_fd) && settle(dir_fd) < 0) /* nobody knows which boot this is */
+        return err_sys(e, "sync");
     return is_good(dir_fd, &any_age, e);
 }
 
 int layer_commit(struct entry *entry, const struct layer_set *set, struct err *e)
 {
-    int done;
-
     if (finish(entry->dir_fd, set, e) < 0) {
         err_wrap(e, "a new layer");
         layer_abort(entry);
         return store_explain(e);
     }
-    done = entry_commit(entry, e);
-    fd_close(&entry->parent_fd);
-    return done < 0 ? store_explain(e) : 0;
+    if (entry_place(entry, e) < 0) {
+        fd_close(&entry->parent_fd);
+        return store_explain(e);
+    }
+    return 0;
 }
 
 void layer_abort(struct entry *entry)
@@ -199,5 +266,6 @@ void layer_abort(struct entry *entry)
 
 void layer_refresh(const struct layer_hold *h)
 {
-    utimensat(h->fd, LAYER_META, NULL, AT_SYMLINK_NOFOLLOW);
+    if (utimensat(h->fd, LAYER_META_BOOT, NULL, AT_SYMLINK_NOFOLLOW) < 0)
+        utimensat(h->fd, LAYER_META, NULL, AT_SYMLINK_NOFOLLOW);
 }

@@ -4,11 +4,14 @@
  *   package.json         the set, as the installer read it
  *   bun.lock, or package-lock.json: the exact versions
  *   .jerboa-layer.json   what it is; its time of change is when the ranges were last resolved
+ *   .jerboa-layer.boot   its name until all of it is on the disk
  *
  * Whoever fills an entry may have run code of packages in it: nothing there is followed, and only
- * .jerboa-layer.json, which layer_commit writes last, is believed. KEY is the sha256 of what the
- * content depends on. Who uses a layer holds it: `jerboa gc` removes no layer that is held, and a
- * newer one of the same key does not disturb it. */
+ * .jerboa-layer.json, which layer_commit writes last, is believed. Syncing a disk takes as long as
+ * everybody's writes do, so a layer is used before: it names the boot of this machine in which it
+ * was made, and counts in no other unless layer_settle came to its end. KEY is the sha256 of what
+ * the content depends on. Who uses a layer holds it: `jerboa gc` removes no layer that is held, and
+ * a newer one of the same key does not disturb it. */
 #pragma once
 
 #include <limits.h>
@@ -19,6 +22,7 @@
 #include "store/entry.h"
 
 #define LAYER_META ".jerboa-layer.json"
+#define LAYER_META_BOOT ".jerboa-layer.boot"
 
 enum { LAYER_KEY_SIZE = 65, LAYER_DEPS_MAX = 64 };
 
@@ -50,6 +54,10 @@ void layer_release(struct layer_hold *h);
 int  layer_begin(const char *key, int64_t max_age_ms, struct entry *ret, struct err *e);
 int  layer_commit(struct entry *entry, const struct layer_set *set, struct err *e);
 void layer_abort(struct entry *entry);
+
+/* What was committed becomes what a power cut leaves. Blocks; nobody needs to wait for it but who
+ * ends. If the disk does not take it, nobody finds it any more. */
+void layer_settle(struct entry *entry);
 
 /* The ranges were resolved again, and give what the layer has: it is as good as new. */
 void layer_refresh(const struct layer_hold *h);

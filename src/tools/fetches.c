@@ -1,6 +1,6 @@
-/* A fetch waits, runs, and is over when its program was reaped and its output has ended. Callbacks
- * write a fact down and ask for the step, which alone starts, tells and frees. A cancelled one has
- * no owner any more and goes the same way: its program was killed. */
+/* A fetch waits for its turn, runs, and is over when its program was reaped and its output has
+ * ended. Callbacks write a fact down and ask for the step, which alone starts, tells and frees. A
+ * cancelled one has no owner any more and goes the same way: its program was killed. */
 #include "tools/fetches.h"
 
 #include <fcntl.h>
@@ -19,12 +19,14 @@
 #include "loop/deadline.h"
 #include "loop/later.h"
 #include "loop/stream.h"
+#include "tools/turns.h"
 
 enum { RUNNING_MAX = 8, READ_ROOM = 1 << 18 };
 
 struct fetch {
     TAILQ_ENTRY(fetch) entry;
     struct fetches *fetches;
+    struct turn     turn; /* until it runs */
     char           *words[FETCHES_WORDS_MAX + 1];
     int64_t         limit_ms;
     struct child    child;
@@ -42,8 +44,9 @@ struct fetch {
 struct fetches {
     struct event_base *base;
     struct later       later;
-    TAILQ_HEAD(fetch_list, fetch) all; /* in the order in which they came */
-    int running;
+    TAILQ_HEAD(fetch_list, fetch) all;
+    struct turns turns; /* of those that wait */
+    int          running;
 };
 
 /* ---- facts ---- */
@@ -131,6 +134,8 @@ static void release(struct fetch *f)
     TAILQ_REMOVE(&f->fetches->all, f, entry);
     if (f->runs)
         f->fetches->running--;
+    else
+        turns_drop(&f->fetches->turns, &f->turn);
     deadline_done(&f->deadline);
     if (f->out) {
         stream_free(f->out);
@@ -165,14 +170,11 @@ static struct fetch *find_over(const struct fetches *all)
     return NULL;
 }
 
-static struct fetch *find_waiting(const struct fetches *all)
+static struct fetch *take_next(struct fetches *all)
 {
-    struct fetch *f;
+    struct turn *turn = turns_take(&all->turns);
 
-    TAILQ_FOREACH (f, &all->all, entry)
-        if (!f->runs)
-            return f;
-    return NULL;
+    return turn ? (struct fetch *)((char *)turn - offsetof(struct fetch, turn)) : NULL;
 }
 
 /* Telling one that it is over may cancel or start others: the list is looked at anew. */
@@ -184,15 +186,14 @@ static void step(void *owner)
     do {
         while ((f = find_over(all)))
             finish(f);
-        while (all->running < RUNNING_MAX && (f = find_waiting(all)))
+        while (all->running < RUNNING_MAX && (f = take_next(all)))
             begin(f);
     } while (find_over(all));
 }
 
-struct fetch *fetch_start(struct fetches *all, const char *const *words, int64_t limit_ms,
-                          void (*done)(void *owner, const char *text, size_t size,
-                                       const struct err *e),
-                          void *owner)
+struct fetch *fetch_start(
+    struct fetches *all, const struct mcp_call *call, const char *const *words, int64_t limit_ms,
+    void (*done)(void *owner, const char *text, size_t size, const struct err *e), void *owner)
 {
     struct fetch *f = calloc(1, sizeof *f);
 
@@ -207,6 +208,7 @@ struct fetch *fetch_start(struct fetches *all, const char *const *words, int64_t
     buf_init(&f->text, FETCHES_ANSWER_MAX + 1); /* buf_text ends it */
     deadline_init(&f->deadline, all->base, on_too_late, f);
     TAILQ_INSERT_TAIL(&all->all, f, entry);
+    turns_add(&all->turns, &f->turn, mcp_call_owner(call), call);
     later_ask(&all->later);
     return f;
 }
@@ -233,6 +235,7 @@ struct fetches *fetches_new(struct event_base *base)
         abort();
     f->base = base;
     TAILQ_INIT(&f->all);
+    turns_init(&f->turns);
     later_init(&f->later, base, step, f);
     return f;
 }

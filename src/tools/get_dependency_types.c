@@ -147,7 +147,8 @@ static void begin(struct package *p, size_t max_bytes)
         p->typing->left--;
         return;
     }
-    p->fetch = fetch_start(tools_of(p->typing->call)->fetches, words, ONE_MS, on_fetched, p);
+    p->fetch = fetch_start(tools_of(p->typing->call)->fetches, p->typing->call, words, ONE_MS,
+                           on_fetched, p);
 }
 
 static int read_packages(struct typing *t, const json_t *list, struct err *e)

@@ -15,8 +15,7 @@ static const struct field fields[] = {
     {"code", FIELD_BYTES, AT(run.code), true, 0, CODE_MAX,
      "An ES module, as for run_js. Example: console.log(process.version)"},
     {"dependencies", FIELD_LIST, AT(run.dependencies), false, 0, DEPENDENCIES_MAX,
-     "npm packages it imports, as for run_js: [{\"name\":\"lodash\",\"version\":\"^4.17\"}]. "
-     "Default: none.",
+     "npm packages, as for run_js: [{\"name\":\"lodash\",\"version\":\"^4.17\"}]. Default: none.",
      RUNNING_DEPENDENCIES_SCHEMA},
     {"timeoutMs", FIELD_INT, AT(run.timeout_ms), false, 1, RUN_MS_MAX, RUNNING_TIMEOUT},
     {0},

@@ -23,15 +23,19 @@ struct arguments {
     const json_t *qualifiers;
 };
 
+#define STRING(name) "\"" name "\":{\"type\":\"string\"},"
+
 static const struct field fields[] = {
     {"searchTerm", FIELD_BYTES, offsetof(struct arguments, term), true, 1, WORD_MAX,
      "Words joined by +: markdown+parser."},
     {"qualifiers", FIELD_OBJECT, offsetof(struct arguments, qualifiers), false, 0, 0,
-     "Filters, default none: author, maintainer, scope, keywords (a,b: or; a+b: and), not, is "
-     "(unstable, insecure), boostExact (false).",
-     "{\"additionalProperties\":{\"type\":\"string\"}}"},
+     "Filters, default none. keywords: a,b or; a+b and. is, not: unstable, insecure.",
+     "{\"properties\":{" STRING("author") STRING("maintainer") STRING("scope") STRING("keywords")
+         STRING("not") STRING("is") "\"boostExact\":{\"type\":\"boolean\",\"default\":false}},"
+                                    "\"additionalProperties\":false}"},
     {0},
 };
+#undef STRING
 
 #define AT(member) offsetof(struct search_terms, member)
 static const struct field qualifier_fields[] = {
@@ -133,7 +137,7 @@ static void add_found(struct searching *s, const json_t *package)
     f->searching = s;
     f->answer = json_pack("{s:O, s:O, s:s}", "name", name, "description",
                           json_object_get(package, "description"), "readmeSnippet", no_readme);
-    f->fetch = fetch_start(tools_of(s->call)->fetches, words, ALL_MS, on_readme, f);
+    f->fetch = fetch_start(tools_of(s->call)->fetches, s->call, words, ALL_MS, on_readme, f);
 }
 
 /* ---- the search ---- */
@@ -188,7 +192,7 @@ static void start(struct mcp_call *c, const char *query, const char *scope)
     deadline_init(&s->deadline, fetches_base(tools_of(c)->fetches), on_too_late, s);
     deadline_set(&s->deadline, ALL_MS);
     mcp_call_set_data(c, s, searching_free);
-    s->fetch = fetch_start(tools_of(c)->fetches, words, ALL_MS, on_searched, s);
+    s->fetch = fetch_start(tools_of(c)->fetches, c, words, ALL_MS, on_searched, s);
     progress_tell(&s->progress, "searching");
 }
 

@@ -71,4 +71,4 @@ const struct policy *tools_find_policy(const struct mcp_call *c, const char *nam
 struct box *tools_make_box(struct mcp_call *c, const char *image, const char *network,
                            bool one_call);
 
-#define TOOLS_CONTAINER_ID "Sandbox id that sandbox_initialize returned (js-sbx-…)."
+#define TOOLS_CONTAINER_ID "Id that sandbox_initialize returned (js-sbx-…)."

@@ -43,9 +43,19 @@ describe('definitions', limit, () => {
         assert.match(schema.description ?? '', /^[A-Za-z].{19,}[.)]$/s, where);
         if (schema.type === 'integer') assert.ok(schema.minimum >= 1 && schema.maximum > schema.minimum, where);
         if (schema.type === 'array') assert.ok(schema.items?.type && schema.maxItems > 0, where);
+        if (schema.type === 'object') {
+          assert.equal(schema.additionalProperties, false, where);
+          for (const [member, inner] of Object.entries(schema.properties)) assert.ok(inner.type, `${where}.${member}`);
+        }
         if (!inputSchema.required?.includes(parameter)) assert.match(schema.description, /default|\(\d+\)/i, where);
       }
     }
+  });
+
+  test('what can be searched by', () => {
+    const { properties } = s.tools.find((tool) => tool.name === 'search_npm_packages').inputSchema.properties.qualifiers;
+    assert.deepEqual(Object.entries(properties).map(([name, { type }]) => `${name} ${type}`), ['author string', 'maintainer string', 'scope string', 'keywords string', 'not string',
+      'is string', 'boostExact boolean']);
   });
 
   test('every result is typed', () => {

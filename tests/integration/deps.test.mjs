@@ -8,6 +8,7 @@ import { createServer } from 'node:http';
 import path from 'node:path';
 import { before, test } from 'node:test';
 import { assertGone, assertRefused, build, copyPrograms, jerboa, start, tempDir, until } from './jerboa.mjs';
+import { connectFor, printed, variants } from './tools.mjs';
 import { deferred, sha512, storeEnv, tgz } from './registry.mjs';
 
 const limit = { timeout: 120_000 };
@@ -110,6 +111,7 @@ for (const [installer, lock] of [['bun', 'bun.lock'], ['npm', 'package-lock.json
     assert.deepEqual(told(await runIn(store, registry, args, { env }).ended), ['rest 2.1', '1.1']);
     const text = fs.readFileSync(path.join(layerOf(store), lock), 'utf8');
     assert.match(text, /rest@2\.1\.0|"node_modules\/rest": \{\s*"version": "2\.1\.0"/);
+    assert.deepEqual(fs.readdirSync(layerOf(store)).filter((name) => name.startsWith('.jerboa')), ['.jerboa-layer.json'], 'it is on the disk when who made it has ended');
     registry.stop();
     assert.deepEqual(told(await runIn(store, registry, args, { env }).ended), ['rest 2.1', '1.1']);
   });
@@ -210,6 +212,53 @@ test('ranges are resolved again when they are old: the same layer if nothing cha
   const result = await runIn(store, registry, ['--fresh', '1ms', ...args]).ended;
   assert.equal(JSON.parse(result.stdout), 'new');
   assert.match(result.stderr, /^warn deps .*what was installed before is used/m);
+});
+
+const pullIn = (store, registry, args, env = {}) => start(['pull', ...args], { seconds: 100, env: { ...storeEnv(store, registry?.url), ...env } }).ended;
+
+test('pull --deps: sets ahead; who names the same packages and ranges finds them, and nobody is asked', limit, async (t) => {
+  const store = makeStore(t), registry = await startRegistry(t, {
+    lead: { '1.0.0': plain('one'), '2.0.0': plain('two') }, rest: { '2.0.0': plain('rest') },
+  });
+  const both = ['-e', 'console.log(JSON.stringify([(await import("lead")).default, (await import("rest")).default]))'];
+  const pulled = await pullIn(store, registry, ['--deps', 'lead@^1,rest@2', '--deps', 'lead']);
+  assert.deepEqual([pulled.status, pulled.stderr.replace(/^jerboa: installing dependencies.*\n/mg, '')], [0, '']);
+  const [runtime, ...layers] = pulled.stdout.trimEnd().split('\n');
+  assert.ok(fs.existsSync(path.join(runtime, 'bin/node')));
+  assert.deepEqual(layers.map((dir) => path.dirname(dir)), [path.join(store, 'layers'), path.join(store, 'layers')]);
+  assert.deepEqual(layers.map((dir) => fs.readdirSync(path.join(dir, 'node_modules')).filter((name) => !name.startsWith('.'))), [['lead', 'rest'], ['lead']]);
+  const asked = registry.requests.length;
+  assert.deepEqual(told(await runIn(store, registry, ['--dep', 'rest@2', '--dep', 'lead@^1', ...both]).ended), ['one', 'rest']);
+  assert.equal(told(await runIn(store, registry, ['--dep', 'lead', ...print('lead')]).ended), 'two');
+  assert.equal((await pullIn(store, registry, ['--deps', 'rest@2,lead@^1'])).stdout, `${runtime}\n${layers[0]}\n`);
+  assert.equal(registry.requests.length, asked);
+  assert.equal(layersOf(store).length, 2);
+  const other = await pullIn(store, registry, ['--deps', 'lead'], { JERBOA_INSTALLER: 'npm' });
+  assert.ok(!layers.includes(other.stdout.trimEnd().split('\n')[1]), 'npm lays packages out in another way');
+});
+
+test('pull --deps: the server finds it', limit, async (t) => {
+  const store = makeStore(t), registry = await startRegistry(t, { lead: { '1.0.0': plain('one') } });
+  assert.equal((await pullIn(store, registry, ['--deps', 'lead@1'])).status, 0);
+  registry.stop();
+  const server = await connectFor(t, variants['stdio, modern'], [], storeEnv(store, registry.url));
+  printed(await server.once('import lead from "lead"; console.log(lead)', { dependencies: [{ name: 'lead', version: '1' }] }), 'one\n');
+});
+
+test('pull --deps of what is no package, or is not there', limit, async (t) => {
+  const store = makeStore(t), registry = await startRegistry(t, { lead: { '1.0.0': plain('one') } });
+  for (const [set, sentence] of [['', /'' is no name/], ['lead,', /'' is no name/], ['lead@', /version should begin/], ['lead,x@file:/etc', /'file:\/etc' is refused/], ['lead,lead@1', /lead is named twice/],
+    [Array.from({ length: 65 }, (_, i) => `p${i}`).join(','), /more than 64/]]) {
+    const { status, stdout, stderr } = await pullIn(store, registry, ['--deps', 'lead', '--deps', set]);
+    assert.deepEqual([status === 0, stdout], [false, ''], stderr);
+    assert.match(stderr, sentence);
+    assert.match(stderr, /^jerboa: --deps '[^\n]+\n$/);
+  }
+  assert.deepEqual(registry.requests, []);
+  const { status, stdout, stderr } = await pullIn(store, registry, ['--deps', 'lead', '--deps', 'lead,no-such']);
+  assert.equal(status, 1, stderr);
+  assert.match(stderr, /^jerboa: --deps 'lead,no-such': .*no such package/m);
+  assert.equal(stdout.trimEnd().split('\n').length, 2, 'the runtime and the set that could be had');
 });
 
 // ---- what does not ----

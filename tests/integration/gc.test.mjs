@@ -13,7 +13,7 @@ function makeStore(t) {
   const home = tempDir(t), name = path.basename(runtime);
   const [, version, arch] = /^node-(.*)-(\w+)$/.exec(name), newer = `node-${version.split('.')[0]}.999.0-${arch}`;
   fs.mkdirSync(path.join(home, 'runtimes'));
-  execFileSync('cp', ['-a', runtime, path.join(home, 'runtimes', name)]);
+  execFileSync('sh', ['-c', 'cp -al "$0" "$1" 2>/dev/null || cp -a "$0" "$1"', runtime, path.join(home, 'runtimes', name)]);
   writeFiles(home, { [`runtimes/${newer}/bin/node`]: 'x', 'layers/aa/node_modules/x': 'x' });
   return { home, name, newer, version, gc: (...args) => start(['gc', ...args], { env: { JERBOA_HOME: home } }).ended };
 }

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
-import { before, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { assertGone, copyPrograms, processes, root, start, tempDir, until, withoutNotice } from './jerboa.mjs';
 
 let hostile; // the program without a mode
@@ -53,47 +53,52 @@ const refused = {
   'exited-malformed': /exit twice or wrongly/, 'exited-bad-flag': /exit twice or wrongly/, 'exited-twice': /exit twice or wrongly/,
   'exited-code-256': /./, 'exited-signal-128': /./, 'exited-neither': /./, 'error-started': /a beginning/,
 };
-for (const [mode, sentence] of Object.entries(refused))
-  test(mode, { timeout: 20_000 }, async (t) => {
-    const { dir, program } = prepare(t, mode);
-    const r = await begin(program, [], 10).ended;
-    assertSentence(r, sentence);
-    if (!mode.startsWith('data')) assert.equal(r.stdout, '');
-    await assertGone(dir);
-  });
-
-test('past-window, while nobody reads', { timeout: 20_000 }, async (t) => {
-  const { dir, program } = prepare(t, 'past-window');
-  const child = start(['run', '-e', '0'], { program, seconds: 15, stdio: ['ignore', 'pipe', 'pipe'], keep: false });
-  await once(child.stdout, 'readable'); // takes the first bytes and no more
-  await until(() => processes(dir).every((p) => p.name === 'jerboa'), 'the sandbox outlived its broken window');
-  const said = [];
-  child.stdout.resume();
-  child.stderr.on('data', (d) => said.push(d));
-  const { status, signal } = await child.ended;
-  assertSentence({ status, signal, stderr: withoutNotice(Buffer.concat(said).toString()) }, /past its end or its window/);
-  await assertGone(dir);
-});
-
-test('data on a channel that is not open is dropped', { timeout: 20_000 }, async (t) => {
-  const { dir, program } = prepare(t, 'data-unknown-channel');
-  const r = await begin(program, [], 10).ended;
-  assert.deepEqual([r.status, r.stdout, r.stderr], [0, '', '']);
-  await assertGone(dir);
-});
 
 // An init that goes on for ever is bounded by the run's deadline, and before there is one by 30 s for the start.
 const endless = {
   'never-hello': [[], [125]], 'silent-greeted': [[], [125]], 'flood': [[], [125]], 'silent-spawned': [[], [125]],
   'silent-started': [['--timeout', '1s'], [124, 125]], 'started-forever': [['--timeout', '1s'], [124, 125]], 'exited-without-end': [['--timeout', '1s'], [124, 125]],
 };
-test('an init that goes on for ever', { timeout: 60_000, concurrency: true }, async (t) => {
-  await Promise.all(Object.entries(endless).map(([mode, [args, statuses]]) => t.test(mode, { timeout: 50_000 }, async (t) => {
-    const { dir, program } = prepare(t, mode);
-    const r = await begin(program, args, 40).ended;
-    assert.equal(r.signal, null, 'it did not end');
-    assert.match(r.stderr, /^jerboa: \S[^\n]+\n$/);
-    assert.ok(statuses.includes(r.status), `status ${r.status}`);
+
+// Those wait for half a minute and do next to nothing: the others go on meanwhile.
+describe('hostile', { concurrency: 2, timeout: 300_000 }, () => {
+  test('an init that goes on for ever', { timeout: 60_000, concurrency: true }, async (t) => {
+    await Promise.all(Object.entries(endless).map(([mode, [args, statuses]]) => t.test(mode, { timeout: 50_000 }, async (t) => {
+      const { dir, program } = prepare(t, mode);
+      const r = await begin(program, args, 40).ended;
+      assert.equal(r.signal, null, 'it did not end');
+      assert.match(r.stderr, /^jerboa: \S[^\n]+\n$/);
+      assert.ok(statuses.includes(r.status), `status ${r.status}`);
+      await assertGone(dir);
+    })));
+  });
+
+  for (const [mode, sentence] of Object.entries(refused))
+    test(mode, { timeout: 20_000 }, async (t) => {
+      const { dir, program } = prepare(t, mode);
+      const r = await begin(program, [], 10).ended;
+      assertSentence(r, sentence);
+      if (!mode.startsWith('data')) assert.equal(r.stdout, '');
+      await assertGone(dir);
+    });
+
+  test('past-window, while nobody reads', { timeout: 20_000 }, async (t) => {
+    const { dir, program } = prepare(t, 'past-window');
+    const child = start(['run', '-e', '0'], { program, seconds: 15, stdio: ['ignore', 'pipe', 'pipe'], keep: false });
+    await once(child.stdout, 'readable'); // takes the first bytes and no more
+    await until(() => processes(dir).every((p) => p.name === 'jerboa'), 'the sandbox outlived its broken window');
+    const said = [];
+    child.stdout.resume();
+    child.stderr.on('data', (d) => said.push(d));
+    const { status, signal } = await child.ended;
+    assertSentence({ status, signal, stderr: withoutNotice(Buffer.concat(said).toString()) }, /past its end or its window/);
     await assertGone(dir);
-  })));
+  });
+
+  test('data on a channel that is not open is dropped', { timeout: 20_000 }, async (t) => {
+    const { dir, program } = prepare(t, 'data-unknown-channel');
+    const r = await begin(program, [], 10).ended;
+    assert.deepEqual([r.status, r.stdout, r.stderr], [0, '', '']);
+    await assertGone(dir);
+  });
 });

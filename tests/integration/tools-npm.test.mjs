@@ -1,8 +1,9 @@
 // get_dependency_types and search_npm_packages: the configured registry, a real one on loopback, and registries that misbehave.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { tempDir, until } from './jerboa.mjs';
+import { printed, start, tempDir, until } from './jerboa.mjs';
 import { makeStore, packument, serve as serveUntagged, sha512, storeEnv, tarMember, tgz } from './registry.mjs';
 import { connectFor, connect, descendants, kinds, refused, text, variants } from './tools.mjs';
 import { makeToken, publish, startVerdaccio } from './verdaccio.mjs';
@@ -79,15 +80,18 @@ describe('types of a registry on loopback', limit, () => {
       deep: pack({ 'lib/a.d.mts': `import './b.mjs';\n${'// a line\n'.repeat(10)}`, 'lib/b.d.mts': `export * from '../c/index.js';\nimport './long.mjs'`, 'lib/long.d.mts': long,
         'c/index.d.ts': 'export {};\n', 'unused.d.ts': 'nobody', 'index.d.ts': 'wrong' }, { exports: { '.': { import: { default: './lib/a.mjs', types: './lib/a.d.mts' }, require: './x.cjs' } } }),
       big: pack({ 'index.d.ts': `export const first: 1;\n${long}` }),
+      own: pack({ 'index.d.ts': `export * from '#parts/a.js';\nexport * from './sub';\n`, 'parts/a.d.ts': 'export const a: 1;\n', 'dist/s.d.ts': 'export const s: 1;\n',
+        'sub/package.json': JSON.stringify({ types: '../dist/s.d.ts' }), 'test/package.json': '{' }, { imports: { '#parts/*': './parts/*' } }),
       none: pack({ 'index.js': '' }), stub: pack({ 'index.js': '' }), '@types%2fstub': pack({ 'README.md': 'has its own' }),
       '@types%2fs__n': pack({ 'index.d.ts': 'export const mangled: 1;\n' }), '@s%2fn': pack({ 'index.js': '' }),
     });
     const s = await serverOf(t, registry.url);
-    const [deep, big, none, stub, scoped] = await ask(s, ['deep', 'big', 'none', 'stub', '@s/n'].map((name) => ({ name })));
+    const [deep, big, own, none, stub, scoped] = await ask(s, ['deep', 'big', 'own', 'none', 'stub', '@s/n'].map((name) => ({ name })));
     assert.match(deep.types, /^\/\/ lib\/a\.d\.mts\nimport [^]*\n\/\/ lib\/b\.d\.mts\n[^]*\n\/\/ c\/index\.d\.ts\nexport \{\};\n$/);
     assert.deepEqual(deep.leftOut, [`lib/long.d.mts (${long.length} bytes)`]);
     assert.equal(big.types, '// index.d.ts\nexport const first: 1;\n');
     assert.match(big.leftOut[0], /^index\.d\.ts \(only the first 23 of \d+ bytes\)$/);
+    assert.equal(own.types.replaceAll(/^export .*\n/gm, ''), '// index.d.ts\n\n// parts/a.d.ts\n\n// dist/s.d.ts\n'); // names of the package, and a directory's package.json
     assert.match(none.reason, /^the package has no type declarations of its own, and @types\/none is not in the registry$/);
     assert.match(stub.reason, /and @types\/stub has none either$/);
     assert.deepEqual([scoped.typesPackage, scoped.types], ['@types/s__n', '// index.d.ts\nexport const mangled: 1;\n']);
@@ -157,28 +161,45 @@ describe('types of a registry on loopback', limit, () => {
     assert.deepEqual(s.errors, []);
   });
 
-  test('documents of 20 MB do not hold up others', async (t) => {
-    const document = tagged('large', pack({ 'index.d.ts': 'export {};\n' }));
-    for (let i = 0; i < 200_000; i++) document.versions[`0.0.${i}`] = { name: 'large', version: `0.0.${i}`, description: 'x'.repeat(40) };
-    const body = JSON.stringify(document);
-    assert.ok(body.length > 20e6, `${body.length}`);
-    const release = pack({ 'index.d.ts': 'export {};\n' })['1.0.0'];
-    const registry = await serve(t, {}, (req, res) => Boolean(res.end(req.url.endsWith('.tgz') ? release.tarball : body)));
+  // The measure of tests/unit/fetch_loop_test.c: by the clock, less what the kernel counts as time without a processor.
+  const withheldMs = (pid) => +fs.readFileSync(`/proc/${pid}/schedstat`, 'latin1').split(' ')[1] / 1e6;
+
+  /** A registry of its own process, so that this one has nothing to do but to ask: all it has is a document of more than 20 MB and its tarball. */
+  async function serveLarge(t) {
+    const release = pack({ 'index.d.ts': 'export {};\n' });
+    const script = `const [document, tarball] = JSON.parse(process.argv[1]);
+      for (let i = 0; i < 200_000; i++) document.versions['0.0.' + i] = { name: 'large', version: '0.0.' + i, description: 'x'.repeat(40) };
+      const body = Buffer.from(JSON.stringify(document));
+      const server = require('node:http').createServer((req, res) => res.end(req.url.endsWith('.tgz') ? Buffer.from(tarball, 'base64') : body));
+      server.listen(0, '127.0.0.1', () => console.log(body.length, server.address().port, 'up'))`;
+    const child = start(['-e', script, JSON.stringify([tagged('large', release), release['1.0.0'].tarball.toString('base64')])], { program: process.execPath, seconds: 110 });
+    t.after(() => { child.kill('SIGKILL'); return child.ended; });
+    await printed(child, 'up');
+    const [size, port] = child.text('stdout').split(' ');
+    assert.ok(size > 20e6, size);
+    return { url: `http://127.0.0.1:${port}/` };
+  }
+
+  test('documents of 20 MB do not hold up others: every ping is answered within 50 ms', async (t) => {
+    const registry = await serveLarge(t);
     const s = await serverOf(t, registry.url);
+    const waited = () => withheldMs(s.pid) + withheldMs('self');
     const pings = [];
     let over = false;
+    await ask(s, [{ name: '../up' }]); // so that the client has compiled the tool's schema, and itself
+    for (let i = 0; i < 50; i++) await s.client.ping();
     const call = ask(s, [{ name: 'large' }, { name: 'large', version: '1' }]).finally(() => { over = true; });
     while (!over) {
-      const began = performance.now();
+      const before = waited(), began = performance.now();
       await s.client.ping();
-      pings.push(performance.now() - began);
+      const ms = performance.now() - began;
+      pings.push({ ms: ms - (waited() - before), clock: ms });
       await new Promise((resolve) => { setTimeout(resolve, 5); });
     }
     for (const p of await call) assert.equal(p.types, '// index.d.ts\nexport {};\n');
-    pings.sort((a, b) => a - b);
-    t.diagnostic(`${pings.length} pings, the median ${pings[pings.length >> 1]} ms, the last ${pings.at(-1)} ms`);
-    // parsing one such document takes a second; the processor is shared with those who do
-    assert.ok(pings.length > 10 && pings[Math.floor(pings.length * 0.9)] < 50 && pings.at(-1) < 400, `${pings.slice(-5)}`);
+    const longest = Math.max(...pings.map((p) => p.ms));
+    t.diagnostic(`${pings.length} pings, the longest took ${longest.toFixed(1)} ms (${Math.max(...pings.map((p) => p.clock)).toFixed(1)} by the clock)`);
+    assert.ok(pings.length > 10 && longest < 50, `${pings.length} pings, ${longest} ms`); // parsing one such document takes a second
   });
 });
 

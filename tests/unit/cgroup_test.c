@@ -313,6 +313,7 @@ static void assert_counted(const struct cgroup *c, uint32_t run)
     struct message_group_ended counters;
 
     cgroup_end_run(c, run, &counters);
+    cgroup_remove_run(c, run);
     assert_int_equal(counters.oom_kills, 3);
     assert_int_equal(counters.forks_refused, 4);
     assert_int_equal(counters.peak_bytes, 5000000);
@@ -472,6 +473,7 @@ static void test_v2_older_kernels(void **state)
     assert_int_equal(cgroup_make_run(&c, &limits, 1, fds, NULL), 1);
     close(fds[0]);
     cgroup_end_run(&c, 1, &counters);
+    cgroup_remove_run(&c, 1);
     assert_int_equal(counters.peak_bytes, 4000000);
     cgroup_remove(&c);
 
@@ -524,6 +526,7 @@ static void assert_ends(struct cgroup *c, pid_t kernel)
     int                        status;
 
     cgroup_end_run(c, 1, &counters);
+    cgroup_remove_run(c, 1);
     assert_int_equal(waitpid(kernel, &status, 0), kernel);
     assert_int_equal(status, 0);
     assert_false(exists("own/jerboa-7/box/run-1"));

@@ -212,6 +212,37 @@ static void who_leaves_is_told_of_once(void **state)
     assert_int_equal(w.gone, 1);
 }
 
+/* What was begun has a minute, unless the operator says otherwise; nobody else is kept from asking.
+ */
+static void half_a_request_has_a_minute(void **state)
+{
+    static const char *const halves[] = {
+        "GET /", "GET / HTTP/1.1\r\nHost: x\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx"};
+    int fds[3], other;
+
+    (void)state;
+    connections_done(&w.all);
+    connections_init(&w.all, w.base, 0, &ops, NULL);
+    for (size_t i = 0; i < 3; i++) {
+        fds[i] = client();
+        say(fds[i], halves[i]);
+    }
+    pass(59);
+    for (size_t i = 0; i < 3; i++)
+        assert_string_equal(hear_all(fds[i]), "");
+    other = client();
+    say(other, ASK("/"));
+    assert_string_equal(hear_all(other), OK);
+    pass(2);
+    for (size_t i = 0; i < 3; i++) {
+        assert_string_equal(hear_all(fds[i]), "HTTP/1.1 408\r\nContent-Length: 0\r\n\r\n");
+        assert_null(hear_all(fds[i]));
+    }
+    say(other, ASK("/"));
+    assert_string_equal(hear_all(other), OK);
+}
+
 /* ---- the sum of what was read ---- */
 
 static void pipeline(int fd)
@@ -389,6 +420,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(answers_in_their_order),
         TEST(who_leaves_is_told_of_once),
+        TEST(half_a_request_has_a_minute),
         TEST(what_is_pipelined_is_bounded_together),
         TEST(who_leaves_is_noticed_then_too),
         TEST(a_request_that_comes_is_refused),

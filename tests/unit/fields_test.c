@@ -103,6 +103,23 @@ static void as_the_schema_says(void **state)
     assert_true(json_equal(schema, expected));
 }
 
+/* Nothing twice: a choice has no bounds, and what requires nothing does not say so. */
+static void short_schema(void **state)
+{
+    static const struct field choice[] = {
+        {"name", FIELD_STRING, offsetof(struct animal, name), false, 1, 8, NULL,
+         "{\"enum\":[\"jerboa\"]}"},
+        {0},
+    };
+    autojson json_t *schema = fields_schema(choice);
+    autojson json_t *expected =
+        parse("{\"type\":\"object\",\"properties\":{\"name\":{\"type\":"
+              "\"string\",\"enum\":[\"jerboa\"]}},\"additionalProperties\":false}");
+
+    (void)state;
+    assert_true(json_equal(schema, expected));
+}
+
 static void defaults_stand(void **state)
 {
     autojson json_t *j = parse("{\"name\":\"j\",\"legs\":null}");
@@ -165,8 +182,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_is_decoded), cmocka_unit_test(as_the_schema_says),
-        cmocka_unit_test(defaults_stand),        cmocka_unit_test(errors_name_the_path),
-        cmocka_unit_test(nul_bytes_are_refused), cmocka_unit_test(documents_are_strict),
+        cmocka_unit_test(short_schema),          cmocka_unit_test(defaults_stand),
+        cmocka_unit_test(errors_name_the_path),  cmocka_unit_test(nul_bytes_are_refused),
+        cmocka_unit_test(documents_are_strict),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

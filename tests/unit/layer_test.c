@@ -57,7 +57,7 @@ static void test_key(void **state)
     assert_int_equal(layer_key(&(struct layer_set){two, 65, "24.1.0", "bun"}, other, &e), -1);
 }
 
-static void make(const char *key, int64_t max_age_ms, const char *content)
+static struct entry place(const char *key, int64_t max_age_ms, const char *content)
 {
     struct entry entry;
 
@@ -65,6 +65,14 @@ static void make(const char *key, int64_t max_age_ms, const char *content)
     assert_int_equal(mkdirat(entry.dir_fd, "node_modules", 0755), 0);
     assert_int_equal(file_write_text(entry.dir_fd, "node_modules/x", content, NULL), 0);
     assert_int_equal(layer_commit(&entry, &set, NULL), 0);
+    return entry;
+}
+
+static void make(const char *key, int64_t max_age_ms, const char *content)
+{
+    struct entry entry = place(key, max_age_ms, content);
+
+    layer_settle(&entry);
 }
 
 static void read_layer(const struct layer_hold *h, const char *content)
@@ -98,6 +106,55 @@ static void test_find(void **state)
     assert_int_equal(layer_begin(key, 0, &entry, NULL), 1);
     layer_release(&h);
     assert_int_equal(h.fd, -1);
+}
+
+/* As a power cut leaves it when its description, but not its files, had reached the disk. */
+static void change_boot(int dir_fd, const char *name)
+{
+    autofree char *meta = NULL;
+    char          *boot;
+
+    assert_int_equal(file_read_text(dir_fd, name, 4096, &meta, NULL), 0);
+    boot = strstr(meta, "\"boot\": \"");
+    assert_non_null(boot);
+    boot[strlen("\"boot\": \"")] ^= 1;
+    assert_int_equal(file_write_text(dir_fd, name, meta, NULL), 0);
+}
+
+/* Found at once and for good; until the disk has it, only before the machine starts again. */
+static void test_settle(void **state)
+{
+    struct layer_hold h = {.fd = -1};
+    autofd int        parent = store_ensure("layers", NULL);
+    struct entry      entry, other;
+    char              key[LAYER_KEY_SIZE];
+
+    (void)state;
+    key_of(&set, key);
+    entry = place(key, 0, "one");
+    assert_int_equal(layer_find(key, &h, 5000, NULL), 1);
+    read_layer(&h, "one");
+    layer_release(&h);
+    assert_int_equal(entry_remove(parent, key), 0); /* it is being brought to the disk */
+    assert_int_equal(layer_begin(key, 5000, &other, NULL), 1);
+    change_boot(entry.dir_fd, LAYER_META_BOOT);
+    assert_int_equal(layer_find(key, &h, 0, NULL), 0);
+    fd_close(&entry.dir_fd);
+    fd_close(&entry.parent_fd);
+
+    entry = place(key, 0, "two");
+    assert_int_equal(file_write_text(entry.dir_fd, LAYER_META_BOOT, "", NULL), 0);
+    assert_int_equal(layer_find(key, &h, 0, NULL), 0);
+    fd_close(&entry.dir_fd);
+    fd_close(&entry.parent_fd);
+
+    make(key, 0, "three");
+    assert_int_equal(layer_find(key, &h, 0, NULL), 1);
+    read_layer(&h, "three");
+    change_boot(h.fd, LAYER_META);
+    layer_release(&h);
+    assert_int_equal(layer_find(key, &h, 0, NULL), 1);
+    layer_release(&h);
 }
 
 static void age(const struct layer_hold *h, int seconds)
@@ -210,6 +267,7 @@ static void test_hostile_content(void **state)
     assert_int_equal(mkdirat(entry.dir_fd, "node_modules", 0755), 0);
     assert_int_equal(symlinkat("node_modules/written", entry.dir_fd, LAYER_META), 0);
     assert_int_equal(layer_commit(&entry, &set, &e), 0);
+    layer_settle(&entry);
     assert_int_equal(system("test ! -e $JERBOA_HOME/layers/*/node_modules/written"), 0);
 }
 
@@ -234,9 +292,13 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_key),      TEST(test_find),
-        TEST(test_outdated), TEST(test_held_is_not_removed),
-        TEST(test_busy),     TEST(test_hostile_content),
+        TEST(test_key),
+        TEST(test_find),
+        TEST(test_settle),
+        TEST(test_outdated),
+        TEST(test_held_is_not_removed),
+        TEST(test_busy),
+        TEST(test_hostile_content),
     };
 
     alarm(60);

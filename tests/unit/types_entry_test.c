@@ -176,12 +176,93 @@ static void imports(void **state)
     declarations_done(&d);
 }
 
+/* Directories with a package.json of their own; each is asked for from the package's entry. */
+static void directories(void **state)
+{
+    static const struct {
+        const char *means, *module, *expected;
+    } cases[] = {
+        {"../dist/sub.d.ts", "./sub", "dist/sub.d.ts"},
+        {"../dist/sub.js", "./sub/", "dist/sub.d.ts"},
+        {"../dist/sub", "./sub", "dist/sub.d.ts"},
+        {"lib", "./sub", "sub/lib/index.d.ts"},
+        {"./other", "./sub", "sub/other.d.ts"},
+        {"gone.d.ts", "./sub", "sub/index.d.ts"}, /* then it means nothing */
+        {"../../out", "./sub", "sub/index.d.ts"},
+        {"", "./sub", "sub/index.d.ts"},
+        {".", "./sub", "sub/index.d.ts"},
+        {"../more", "./sub", "more/index.d.ts"},      /* whose own is not asked */
+        {"./other", "./sub/index", "sub/index.d.ts"}, /* no directory */
+        {"./other", "./sub/package.json", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct declarations       d = {0};
+        const struct declaration *found;
+
+        declarations_add_directory(&d, "sub/package.json", cases[i].means);
+        declarations_add_directory(&d, "more/package.json", "../sub");
+        add_files(&d, "index.d.ts dist/sub.d.ts sub/lib/index.d.ts sub/other.d.ts sub/index.d.ts "
+                      "more/index.d.ts");
+        found = declarations_find(&d, "index.d.ts", cases[i].module);
+        if ((found != NULL) != (cases[i].expected != NULL) ||
+            (found && strcmp(found->path, cases[i].expected) != 0))
+            fail_msg("%s that means %s: %s", cases[i].module, cases[i].means,
+                     found ? found->path : "none");
+        declarations_done(&d);
+    }
+}
+
+static void names_of_the_package(void **state)
+{
+    static const char imports[] =
+        "{\"imports\":{\"#a\":\"./lib/a.js\",\"#b\":{\"types\":\"./t/b.d.ts\",\"default\":\"./lib/"
+        "a.js\"},\"#require\":{\"require\":\"./lib/a.js\"},\"#all/*\":\"./lib/*.js\",\"#all/t/*\":"
+        "\"./t/*.js\",\"#*.js\":[\"./gone/*.js\",\"./t/*.js\"],\"#dep\":\"other-package\",\"#out\":"
+        "\"./../a.d.ts\",\"#out/*\":\"./lib/*\",\"#none\":null,\"#star\":\"./*\"}}";
+    static const struct {
+        const char *name, *expected;
+    } cases[] = {
+        {"#a", "lib/a.d.ts"},
+        {"#b", "t/b.d.ts"}, /* types before all else */
+        {"#require", "lib/a.d.ts"},
+        {"#all/a", "lib/a.d.ts"},
+        {"#all/t/b", "t/b.d.ts"}, /* the longest beginning */
+        {"#b.js", "t/b.d.ts"},
+        {"#all/gone", NULL},
+        {"#dep", NULL},
+        {"#out", NULL},
+        {"#out/../../a.d.ts", NULL},
+        {"#none", NULL},
+        {"#star", NULL},
+        {"#unknown", NULL},
+        {"#", NULL},
+    };
+    autojson json_t    *package = json_loads(imports, 0, NULL);
+    struct declarations d = {0};
+
+    (void)state;
+    assert_non_null(package);
+    add_files(&d, "a.d.ts lib/a.d.ts t/b.d.ts");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct declaration *found = types_import(package, &d, cases[i].name);
+        if ((found != NULL) != (cases[i].expected != NULL) ||
+            (found && strcmp(found->path, cases[i].expected) != 0))
+            fail_msg("%s: %s", cases[i].name, found ? found->path : "none");
+    }
+    assert_null(types_import(NULL, &d, "#a"));
+    declarations_done(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries),
         cmocka_unit_test(deep_conditions),
         cmocka_unit_test(imports),
+        cmocka_unit_test(directories),
+        cmocka_unit_test(names_of_the_package),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

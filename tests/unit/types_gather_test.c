@@ -30,7 +30,8 @@ static void references(void **state)
         {"import './side'; import type X from './x'; import y = require('./y');",
          "./side ./x ./y "},
         {"export declare const a: import('./a').A; type B = typeof import ( \"./b\" )", "./a ./b "},
-        {"import x from 'package'; import fs from \"node:fs\"; export * from '#own'", ""},
+        {"import x from 'package'; import fs from \"node:fs\"; export * from '#own'", "#own "},
+        {"type A = import('#a/b.js').A; f('#no'); '#no'", "#a/b.js "},
         {"export {\n  A,\n  B,\n} from\n  './many'", "./many "},
         {"import {from} from './from'", "./from "},
         {"// import x from './no'\n/* from './no' */ /** import './no' */", ""},
@@ -77,7 +78,7 @@ static void assert_gathered(struct declarations *d, const char *entry, size_t ma
     buf_init(&seen, max + 4096);
     for (size_t i = 0; i < d->n; i++)
         d->list[i].is_listed = false;
-    types_gather(d, declarations_get(d, entry), max, &seen, rows);
+    types_gather(NULL, d, declarations_get(d, entry), max, &seen, rows);
     shown = json_dumps(rows, 0);
     assert_string_equal(buf_text(&seen), text);
     assert_string_equal(shown, left_out);
@@ -113,6 +114,30 @@ static void gathers(void **state)
     declarations_done(&d);
 }
 
+static void follows_names_of_the_package(void **state)
+{
+    struct declarations d = {0};
+    autobuf struct buf  text;
+    autojson json_t    *rows = json_array(),
+                    *package = json_loads("{\"imports\":{\"#own/*\":{\"types\":\"./t/*.d.ts\"}}}",
+                                          0, NULL);
+
+    (void)state;
+    buf_init(&text, 4096);
+    add(&d, "lib/index.d.ts", "export * from '#own/a';\nexport * from '../sub';\n");
+    add(&d, "t/a.d.ts", "import '#not/there'\n");
+    add(&d, "t/s.d.ts", "export {};\n");
+    declarations_add_directory(&d, "sub/package.json", "../t/s.js");
+    declarations_sort(&d);
+    types_gather(package, &d, declarations_get(&d, "lib/index.d.ts"), 1000, &text, rows);
+    assert_string_equal(buf_text(&text),
+                        "// lib/index.d.ts\nexport * from '#own/a';\nexport * from '../sub';\n\n"
+                        "// t/a.d.ts\nimport '#not/there'\n\n"
+                        "// t/s.d.ts\nexport {};\n");
+    assert_int_equal(json_array_size(rows), 0);
+    declarations_done(&d);
+}
+
 static void lists_so_many(void **state)
 {
     struct declarations d = {0};
@@ -129,7 +154,7 @@ static void lists_so_many(void **state)
     }
     add(&d, "index.d.ts", buf_text(&entry));
     declarations_sort(&d);
-    types_gather(&d, declarations_get(&d, "index.d.ts"), 100, &text, rows);
+    types_gather(NULL, &d, declarations_get(&d, "index.d.ts"), 100, &text, rows);
     assert_int_equal(json_array_size(rows), 41);
     assert_string_equal(json_string_value(json_array_get(rows, 1)), "f0.d.ts (5 bytes)");
     assert_string_equal(json_string_value(json_array_get(rows, 40)), "and 61 more");
@@ -142,6 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(references),
         cmocka_unit_test(gathers),
+        cmocka_unit_test(follows_names_of_the_package),
         cmocka_unit_test(lists_so_many),
     };
 

@@ -1,0 +1,173 @@
+// Sandboxes made ahead: how many, for whom, that nobody gets a used or an outdated one, and that losing them costs nobody a call.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { assertGone, descendants, limit, tempDir, until } from './jerboa.mjs';
+import { connectTo, programs, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
+
+const named = (pid, name) => descendants(pid).filter((p) => p.name === name);
+const jails = (pid) => named(pid, 'jerboa-jail').map((p) => p.pid);
+const commandLine = (pid) => { try { return fs.readFileSync(`/proc/${pid}/cmdline`, 'latin1'); } catch { return ''; } }; // it has just gone
+const held = (pid) => descendants(pid).filter((p) => commandLine(p.pid).includes('/.jerboa/gate.cjs')).map((p) => p.pid);
+const filled = (s, n) => until(() => jails(s.child.pid).length === n && held(s.child.pid).length === n, () => `${jails(s.child.pid).length} of ${n} sandboxes`);
+const says = (r, words) => assert.equal(text(r), `Node.js process output:\n${words}\n`, JSON.stringify(r));
+const run = (s, code, more = {}) => s.call('run_js_ephemeral', { code, ...more });
+
+async function serve(t, args = [], more) {
+  const s = serveStdio(t, args, more);
+  await s.open();
+  return s;
+}
+
+async function end(s) {
+  s.child.stdin.end();
+  assert.equal((await s.child.ended).status, 0, s.child.text('stderr'));
+  await assertGone(programs);
+}
+
+describe('how many', () => {
+  test('two, each with a Node; the next ones are made behind; with the server they are gone', limit, async (t) => {
+    const s = await serve(t);
+    await filled(s, 2);
+    const first = jails(s.child.pid);
+    says(await run(s, 'console.log(process.ppid)'), 1);
+    await filled(s, 2);
+    assert.equal(jails(s.child.pid).filter((pid) => first.includes(pid)).length, 1); // the other one still waits
+    await end(s);
+  });
+
+  test('none, if so wanted', limit, async (t) => {
+    const s = await serve(t, ['--pool', '0', '--hold', '0']);
+    says(await run(s, 'console.log(1)'), 1);
+    const id = text(await s.call('sandbox_initialize', {}));
+    says(await s.call('run_js', { container_id: id, code: 'console.log(2)' }), 2);
+    assert.equal(jails(s.child.pid).length, 1);
+    assert.deepEqual(held(s.child.pid), []);
+    await end(s);
+  });
+
+  test('more under load, never more than fit into the memory; who finds none waits for his own', limit, async (t) => {
+    const s = await serve(t, ['--pool', '1', '--pool-memory', '64m']);
+    await filled(s, 1);
+    const answers = await Promise.all(Array.from({ length: 12 }, (_, i) => run(s, `console.log(${i})`)));
+    answers.forEach((r, i) => says(r, i));
+    await filled(s, 4); // 16 MiB each
+    await end(s);
+  });
+
+  test('a name has its own folder: they are made for who has asked', limit, async (t) => {
+    const files = tempDir(t), s = await serveHttp(t, ['--files', files, '--tokens', tokensFile(t, ['ann', 'bob'])]);
+    const [ann, bob] = await Promise.all(['ann', 'bob'].map((name) => connectTo(s.url, { token: tokenOf(name) })));
+    assert.deepEqual(jails(s.pid), []);
+    const write = (who, name) => who.call('run_js_ephemeral', { code: `import fs from 'node:fs'; fs.writeFileSync('files/${name}', ''); console.log(fs.readdirSync('files').sort())` });
+    assert.match(text(await write(ann, 'a')), /\[ 'a' \]/);
+    await until(() => held(s.pid).length === 1, 'none is made for her');
+    const [ready] = jails(s.pid);
+    assert.match(text(await write(bob, 'b')), /\[ 'b' \]/);
+    assert.ok(jails(s.pid).includes(ready), 'he got hers');
+    assert.match(text(await write(ann, 'c')), /\[ 'a', 'c' \]/);
+    await until(() => !jails(s.pid).includes(ready), 'she did not get hers');
+    await ann.client.close();
+    await bob.client.close();
+  });
+});
+
+describe('what is handed out', () => {
+  test('is used once: the next one finds nothing of it', limit, async (t) => {
+    const s = await serve(t);
+    const code = `import fs from 'node:fs';
+      const places = ['/workspace', '/tmp', '/root', '/dev/shm'];
+      console.log(places.flatMap((p) => fs.readdirSync(p)).filter((n) => n === 'mark').length, globalThis.mark ?? 'none');
+      places.forEach((p) => fs.writeFileSync(p + '/mark', ''));`;
+    for (let i = 0; i < 6; i++) says(await run(s, code), '0 none');
+    await end(s);
+  });
+
+  test('is what would be made now: a folder that was replaced, a program that was', limit, async (t) => {
+    const files = path.join(tempDir(t), 'files');
+    fs.mkdirSync(files);
+    const s = await serve(t, ['--files', files]);
+    await filled(s, 2);
+    const first = jails(s.child.pid);
+    fs.renameSync(files, `${files}-old`);
+    fs.mkdirSync(files);
+    fs.writeFileSync(path.join(files, 'new'), '');
+    says(await run(s, `import fs from 'node:fs'; console.log(fs.readdirSync('files').join())`), 'new');
+    await until(() => !jails(s.child.pid).some((pid) => first.includes(pid)), 'outdated ones are left');
+    await filled(s, 2);
+    const second = jails(s.child.pid), init = path.join(programs, 'jerboa-init');
+    fs.copyFileSync(init, `${init}-new`);
+    fs.chmodSync(`${init}-new`, 0o755);
+    fs.renameSync(`${init}-new`, init);
+    says(await run(s, 'console.log(1)'), 1);
+    await until(() => !jails(s.child.pid).some((pid) => second.includes(pid)), 'those of the old program are left');
+    await end(s);
+  });
+
+  test('has the policy of who takes it, and only his', limit, async (t) => {
+    const s = await serve(t);
+    await filled(s, 2);
+    const id = text(await s.call('sandbox_initialize', { network: 'none' }));
+    const r = await s.call('run_js', { container_id: id, code: `await fetch('http://example.com/').catch((e) => console.log(e.cause?.code))` });
+    assert.equal(r.structuredContent.refused[0].rule, "network policy 'none'", JSON.stringify(r));
+    await end(s);
+  });
+});
+
+describe('what is lost', () => {
+  test('is made again, and nobody notices', limit, async (t) => {
+    const s = await serve(t, ['--pool-memory', '32m']);
+    for (let round = 0; round < 3; round++) {
+      await filled(s, 2);
+      const victims = (round === 1 ? held : jails)(s.child.pid);
+      victims.forEach((pid) => process.kill(pid, 'SIGKILL'));
+      await until(() => !victims.some((pid) => fs.existsSync(`/proc/${pid}`)), 'they live');
+      says(await run(s, `console.log(${round})`), round);
+    }
+    await filled(s, 2);
+    await end(s);
+  });
+
+  test('a Node that is held ends before its time: the run has one of its own', limit, async (t) => {
+    const s = await serve(t, ['--pool', '0']);
+    const id = text(await s.call('sandbox_initialize', {}));
+    for (let i = 0; i < 5; i++) {
+      await until(() => held(s.child.pid).length === 1, 'no Node is held');
+      const [victim] = held(s.child.pid);
+      process.kill(victim, 'SIGKILL');
+      await until(() => !fs.existsSync(`/proc/${victim}`), 'it lives');
+      says(await s.call('run_js', { container_id: id, code: `console.log(${i})` }), i);
+    }
+    await end(s);
+  });
+});
+
+describe('a Node that is held', () => {
+  test('is let go when its sandbox is unused for long, and comes back with the next run', limit, async (t) => {
+    const s = await serve(t, ['--pool', '0', '--hold', '1s']);
+    const id = text(await s.call('sandbox_initialize', {})), once = () => s.call('run_js', { container_id: id, code: 'console.log(1)' });
+    says(await once(), 1);
+    await until(() => held(s.child.pid).length === 1, 'no Node is held');
+    await until(() => held(s.child.pid).length === 0, 'it is held for ever', 5);
+    says(await once(), 1);
+    await until(() => held(s.child.pid).length === 1, 'no Node is held again');
+    await end(s);
+  });
+
+  test('that others kill at each end of a command is not started for ever', limit, async (t) => {
+    const s = await serve(t, ['--pool', '0']);
+    const id = text(await s.call('sandbox_initialize', {}));
+    const killer = `import { spawn } from 'node:child_process'; import http from 'node:http';
+      setInterval(() => spawn('pkill', ['-9', '-f', 'gate.cjs']), 20); http.createServer((q, a) => a.end()).listen(8123)`;
+    await s.call('run_js', { container_id: id, code: killer, listenOnPort: 8123 });
+    await until(() => held(s.child.pid).length === 0, 'it lives');
+    const seen = new Set();
+    for (let i = 0; i < 100; i++) {
+      held(s.child.pid).forEach((pid) => seen.add(pid));
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    assert.ok(seen.size <= 3, `${seen.size} were started`);
+    await end(s);
+  });
+});

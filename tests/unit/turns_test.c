@@ -1,0 +1,131 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tools/turns.h"
+
+/* What waits has a name of two letters: whose it is, which one. */
+struct waiter {
+    struct turn turn; /* first: it is found by it */
+    char        name[3];
+};
+
+static struct waiter waiters[40];
+static size_t        count;
+static struct turns  turns;
+
+static struct turn *add(const char *name, const char *owner, const void *call)
+{
+    struct waiter *w = &waiters[count++];
+
+    memcpy(w->name, name, sizeof w->name);
+    turns_add(&turns, &w->turn, owner, call);
+    return &w->turn;
+}
+
+/* The names' first letters are their owners. */
+static void ask(const char *names)
+{
+    for (char name[3] = ""; *names; names += 2 + (names[2] == ' ')) {
+        memcpy(name, names, 2);
+        add(name, (char[]){name[0], '\0'}, NULL);
+    }
+}
+
+/* Takes as many as there are names. */
+static void assert_next(const char *names)
+{
+    for (; *names; names += 2 + (names[2] == ' ')) {
+        struct waiter *w = (struct waiter *)turns_take(&turns);
+        assert_non_null(w);
+        if (memcmp(w->name, names, 2) != 0)
+            fail_msg("%s instead of %s", w->name, names);
+    }
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    count = 0;
+    turns_init(&turns);
+    return 0;
+}
+
+static void alone_in_order(void **state)
+{
+    (void)state;
+    assert_null(turns_take(&turns));
+    ask("a1 a2 a3");
+    assert_next("a1 a2 a3");
+    assert_null(turns_take(&turns));
+    ask("a4");
+    assert_next("a4");
+}
+
+static void who_asks_for_much_delays_nobody(void **state)
+{
+    (void)state;
+    ask("a1 a2 a3 a4 a5 a6");
+    assert_next("a1 a2"); /* nobody else was there */
+    ask("b1 b2 c1");
+    assert_next("b1 c1 a3 b2 a4 a5 a6");
+    assert_null(turns_take(&turns));
+}
+
+/* Whoever comes again and again gets a place of each round and no more. */
+static void nobody_comes_before_a_round_is_over(void **state)
+{
+    (void)state;
+    ask("a1 a2 a3 b1 c1 d1");
+    assert_next("a1 b1");
+    ask("b2");
+    assert_next("c1 d1 b2 a2");
+    ask("a4 b3");
+    assert_next("b3 a3 a4");
+}
+
+static void what_nobody_owns_goes_by_call(void **state)
+{
+    int one = 0, other = 0;
+
+    (void)state;
+    add("o1", "", &one);
+    add("o2", "", &one);
+    add("o3", "", &one);
+    add("p1", "", &other);
+    assert_next("o1 p1 o2 o3");
+    add("a1", "a", &one);
+    add("a2", "a", &other);
+    ask("b1");
+    assert_next("a1 b1 a2"); /* an owner's calls are his */
+}
+
+static void dropped(void **state)
+{
+    struct turn *second;
+
+    (void)state;
+    ask("a1");
+    second = add("a2", "a", NULL);
+    ask("b1 a3");
+    turns_drop(&turns, second);
+    assert_next("a1 b1 a3");
+    assert_null(turns_take(&turns));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(alone_in_order, set_up),
+        cmocka_unit_test_setup(who_asks_for_much_delays_nobody, set_up),
+        cmocka_unit_test_setup(nobody_comes_before_a_round_is_over, set_up),
+        cmocka_unit_test_setup(what_nobody_owns_goes_by_call, set_up),
+        cmocka_unit_test_setup(dropped, set_up),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
