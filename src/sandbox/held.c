@@ -76,12 +76,11 @@ struct held *held_start(struct sandbox *s, const char *const *env, const char *s
     *h = (struct held){.env = env, .script = script, .gone = gone, .owner = owner};
     for (int i = 0; i < STREAM_COUNT; i++)
         buf_init(&h->said[i], SAID_MAX);
-    h->process = process_start(s, &m, &held_ops, h, &e);
+    h->process = process_hold(s, &m, &held_ops, h, &e);
     if (!h->process) {
         release_memory(h);
         return NULL;
     }
-    process_hold(h->process);
     return h;
 }
 
