@@ -76,10 +76,10 @@ static bool is_whole(const struct declaration *file)
 
 static void show(struct gathering *g, const struct declaration *file, bool is_entry)
 {
-    size_t head = strlen(file->path) + strlen("\n// \n");
-    size_t room = g->max > g->text->size + head ? g->max - g->text->size - head : 0;
+    size_t used = g->text->size + strlen(file->path) + strlen("\n// \n");
+    size_t room = g->max > used ? g->max - used : 0;
 
-    if (is_whole(file) && file->text_size <= room) {
+    if (is_whole(file) && used <= g->max && file->text_size <= room) {
         add(g, file, file->text_size);
     } else if (is_entry && file->text) {
         size_t size = cut(file, room);

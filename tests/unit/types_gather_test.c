@@ -162,6 +162,24 @@ static void lists_so_many(void **state)
     declarations_done(&d);
 }
 
+/* A file without a text still needs a line with its path. */
+static void empty_files_need_room_too(void **state)
+{
+    struct declarations d = {0};
+
+    (void)state;
+    add(&d, "index.d.ts", "import './a'; import './b';\n");
+    add(&d, "a.d.ts", "");
+    add(&d, "b.d.ts", "");
+    declarations_sort(&d);
+    assert_gathered(&d, "index.d.ts", 53,
+                    "// index.d.ts\nimport './a'; import './b';\n\n// a.d.ts\n",
+                    "[\"b.d.ts (0 bytes)\"]");
+    assert_gathered(&d, "index.d.ts", 52, "// index.d.ts\nimport './a'; import './b';\n",
+                    "[\"a.d.ts (0 bytes)\", \"b.d.ts (0 bytes)\"]");
+    declarations_done(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +187,7 @@ int main(void)
         cmocka_unit_test(gathers),
         cmocka_unit_test(follows_names_of_the_package),
         cmocka_unit_test(lists_so_many),
+        cmocka_unit_test(empty_files_need_room_too),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
