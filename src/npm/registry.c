@@ -8,8 +8,9 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "npm/http.h"
+#include "npm/package_name.h"
 
-enum { PACKUMENT_MAX = 32 << 20, TARBALL_MAX = 256 << 20, NAME_MAX_BYTES = 214 };
+enum { PACKUMENT_MAX = 32 << 20, TARBALL_MAX = 256 << 20 };
 
 struct registry {
     struct npm_config *config;
@@ -55,22 +56,9 @@ const char *registry_note(const struct registry *r)
 
 /* ---- documents ---- */
 
-static bool is_name_part(const char *p, size_t size)
-{
-    static const char allowed[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
-
-    return size > 0 && *p != '.' && *p != '_' && strspn(p, allowed) >= size;
-}
-
-/* As npm accepts it: "name" or "@scope/name", fit for a URL; old ones have capitals. */
 static int check_name(const char *package, struct err *e)
 {
-    const char *slash = *package == '@' ? strchr(package, '/') : NULL;
-    const char *name = slash ? slash + 1 : package;
-
-    if (strlen(package) > NAME_MAX_BYTES || !is_name_part(name, strlen(name)) ||
-        (slash && !is_name_part(package + 1, (size_t)(slash - package - 1))))
+    if (!package_name_is_one(package, strlen(package)))
         return err_set(e, ERR_INVALID, "\"%.80s\" is no name of an npm package", package);
     return 0;
 }
