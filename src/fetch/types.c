@@ -17,10 +17,12 @@
 #include "store/downloads.h"
 #include "store/store.h"
 
-/* What is kept of one file, of all files, of package.json; how many directories may have one. */
+/* What is kept of one file, of all files, of their names, of package.json; how many directories may
+ * have one. */
 enum {
     FILE_MAX = 512 << 10,
     TEXTS_MAX = 48 << 20,
+    NAMES_MAX = 32 << 20,
     PACKAGE_MAX = 1 << 20,
     DIRECTORIES_MAX = 1000,
     NAME_BYTES = 256
@@ -32,7 +34,7 @@ struct contents {
     struct declarations files;
     json_t             *package; /* its package.json, or NULL */
     struct declaration *entry;   /* or NULL */
-    size_t              kept_bytes, directories;
+    size_t              kept_bytes, names_bytes, directories;
 };
 
 static void contents_done(struct contents *c)
@@ -113,6 +115,16 @@ static int take_directory(struct contents *c, struct tarball *t, const struct ta
     return 0;
 }
 
+static int take_file(struct contents *c, struct tarball *t, const struct tarball_member *m,
+                     struct err *e)
+{
+    c->names_bytes += strlen(m->path);
+    if (c->names_bytes > NAMES_MAX)
+        return tarball_refuse(t, ERR_LIMIT, "the names of its files are too long", e);
+    declarations_add(&c->files, m->path, m->size);
+    return 0;
+}
+
 static int take_name(void *owner, struct tarball *t, const struct tarball_member *m, struct err *e)
 {
     struct contents *c = owner;
@@ -124,9 +136,7 @@ static int take_name(void *owner, struct tarball *t, const struct tarball_member
         return take_package(c, t, m, e);
     if (slash && strcmp(slash, "/package.json") == 0)
         return take_directory(c, t, m, e);
-    if (declarations_is_one(m->path))
-        declarations_add(&c->files, m->path, m->size);
-    return 0;
+    return declarations_is_one(m->path) ? take_file(c, t, m, e) : 0;
 }
 
 static int take_text(void *owner, struct tarball *t, const struct tarball_member *m, struct err *e)
@@ -212,7 +222,7 @@ static void mangle(const char *name, char ret[NAME_BYTES])
 }
 
 /* Types have the major version of what they describe; below 1 the minor one counts. */
-static void major_of(const char *version, char ret[NAME_BYTES])
+static void range_beside(const char *version, char ret[NAME_BYTES])
 {
     struct semver v = {0};
 
@@ -230,7 +240,7 @@ static int get_beside(struct registry *r, const char *name, const char *version,
     char       range[NAME_BYTES];
     struct err none = {0};
 
-    major_of(version, range);
+    range_beside(version, range);
     if (get(r, name, range, ret_release, ret, &none) == 0)
         return 0;
     if (none.kind == ERR_NOT_FOUND)
