@@ -136,7 +136,8 @@ int registry_resolve(struct registry *r, const char *package, const struct relea
 /* npm itself writes such a sentence where a package has none. */
 static bool is_readme(const char *text)
 {
-    return text && *text && !str_starts(text, "ERROR: No README data found");
+    return text && text[strspn(text, " \t\r\n")] &&
+           !str_starts(text, "ERROR: No README data found");
 }
 
 static int resolve_readme(struct registry *r, const char *package, char **ret_readme,
@@ -144,14 +145,21 @@ static int resolve_readme(struct registry *r, const char *package, char **ret_re
 {
     static const struct release_want latest = {.range = "latest", .use_tags = true};
     char                             registry[NPM_CONFIG_URL_MAX];
-    autojson json_t                 *packument = get_packument(r, package, whole, registry, e);
-    const char                      *readme;
+    struct err                       failed = {0};
+    autojson json_t *packument = get_packument(r, package, whole, registry, &failed);
+    const char      *readme = json_string_value(json_object_get(packument, "readme"));
 
-    if (!packument)
+    *ret_readme = NULL;
+    if (!packument && failed.kind == ERR_LIMIT) /* thousands of versions: the tarball has it, too */
+        return resolve(r, package, &latest, ret, e);
+    if (!packument) {
+        *e = failed;
         return -1;
-    readme = json_string_value(json_object_get(packument, "readme"));
-    *ret_readme = is_readme(readme) ? str_dup(readme) : NULL;
-    return *ret_readme ? 0 : packument_pick(packument, registry, &latest, ret, e);
+    }
+    if (!is_readme(readme))
+        return packument_pick(packument, registry, &latest, ret, e);
+    *ret_readme = str_dup(readme);
+    return 0;
 }
 
 int registry_resolve_readme(struct registry *r, const char *package, char **ret_readme,
