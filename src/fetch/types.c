@@ -205,11 +205,6 @@ static json_t *describe(struct contents *c, const struct release *release, size_
 
 /* ---- @types ---- */
 
-static bool is_types_package(const char *name)
-{
-    return str_starts(name, "@types/");
-}
-
 /* "@scope/name" is "@types/scope__name" there. */
 static void mangle(const char *name, char ret[NAME_BYTES])
 {
@@ -254,6 +249,23 @@ static json_t *explain(const char *version, const char *reason)
     return json_pack("{s:b, s:s, s:s}", "hasTypes", 0, "version", version, "reason", reason);
 }
 
+static json_t *describe_types(struct contents *c, const struct release *release, const char *types,
+                              size_t max_bytes)
+{
+    json_t *o = describe(c, release, max_bytes);
+
+    json_object_set_new(o, "typesPackage", json_string(types));
+    return o;
+}
+
+static json_t *explain_none(const struct release *own, const char *types, const char *why)
+{
+    autofree char *reason =
+        str_format("the package has no type declarations of its own, and %s %s", types, why);
+
+    return explain(own->version, reason);
+}
+
 static int describe_beside(struct registry *r, const char *name, const struct release *own,
                            size_t max_bytes, json_t **ret, struct err *e)
 {
@@ -261,29 +273,22 @@ static int describe_beside(struct registry *r, const char *name, const struct re
     struct release  release;
     struct err      failed = {0};
     char            types[NAME_BYTES];
-    autofree char  *reason = NULL;
-    int             got;
+    int             done = 0;
 
-    mangle(name, types);
-    if (is_types_package(name)) {
+    if (str_starts(name, "@types/")) {
         *ret = explain(own->version, "the package has no type declarations");
         return 0;
     }
-    got = get_beside(r, types, own->version, &release, &c, &failed);
-    if (got == 0 && c.entry) {
-        *ret = describe(&c, &release, max_bytes);
-        json_object_set_new(*ret, "typesPackage", json_string(types));
-    } else if (got == 0 || failed.kind == ERR_NOT_FOUND) {
-        reason = str_format("the package has no type declarations of its own, and %s %s", types,
-                            got == 0 ? "has none either" : "is not in the registry");
-        *ret = explain(own->version, reason);
-    }
+    mangle(name, types);
+    if (get_beside(r, types, own->version, &release, &c, &failed) == 0)
+        *ret = c.entry ? describe_types(&c, &release, types, max_bytes)
+                       : explain_none(own, types, "has none either");
+    else if (failed.kind == ERR_NOT_FOUND)
+        *ret = explain_none(own, types, "is not in the registry");
+    else
+        done = -1, *e = failed;
     contents_done(&c);
-    if (got < 0 && failed.kind != ERR_NOT_FOUND) {
-        *e = failed;
-        return -1;
-    }
-    return 0;
+    return done;
 }
 
 /* ---- the answer ---- */
