@@ -14,6 +14,7 @@ struct gathering {
     const json_t        *package;
     struct declarations *d;
     struct declaration  *last; /* that was met */
+    const char          *from; /* the path of the file that is read */
     size_t               max, left_out;
     struct buf          *text;
     json_t              *rows;
@@ -30,17 +31,12 @@ static void meet(struct gathering *g, struct declaration *file)
     g->last = file;
 }
 
-struct finding {
-    struct gathering   *g;
-    struct declaration *from;
-};
-
 static void on_reference(void *owner, const char *path)
 {
-    struct finding *f = owner;
+    struct gathering *g = owner;
 
-    meet(f->g, *path == '#' ? types_import(f->g->package, f->g->d, path)
-                            : declarations_find(f->g->d, f->from->path, path));
+    meet(g, *path == '#' ? types_import(g->package, g->d, path)
+                         : declarations_find(g->d, g->from, path));
 }
 
 static void leave_out(struct gathering *g, const struct declaration *file, size_t shown)
@@ -98,10 +94,10 @@ void types_gather(const json_t *package, struct declarations *d, struct declarat
 
     meet(&g, entry);
     for (struct declaration *file = entry; file; file = file->next) {
-        struct finding f = {&g, file};
+        g.from = file->path;
         show(&g, file, file == entry);
         if (file->text)
-            types_refs(file->text, file->text_size, on_reference, &f);
+            types_refs(file->text, file->text_size, on_reference, &g);
     }
     if (g.left_out > LEFT_OUT_MAX)
         json_array_append_new(ret_left_out,
