@@ -17,7 +17,7 @@ struct registry {
     struct http       *http;
 };
 
-struct tarball {
+struct tarball_file {
     int                  file_fd;
     int64_t              bytes;
     struct integrity_sum sum;
@@ -205,7 +205,7 @@ int registry_get(struct registry *r, const char *scope, const char *path,
 /* The server sends from here on: what we have of the rest is forgotten. */
 static int begin_tarball(void *owner, int64_t at, struct err *e)
 {
-    struct tarball *d = owner;
+    struct tarball_file *d = owner;
 
     if (at == d->bytes)
         return 0;
@@ -219,7 +219,7 @@ static int begin_tarball(void *owner, int64_t at, struct err *e)
 static int take_tarball(void *owner, const void *data, size_t size, int64_t total_bytes,
                         struct err *e)
 {
-    struct tarball *d = owner;
+    struct tarball_file *d = owner;
 
     if (fd_write_all(d->file_fd, data, size) < 0)
         return err_sys(e, "write a tarball into the store");
@@ -229,7 +229,7 @@ static int take_tarball(void *owner, const void *data, size_t size, int64_t tota
     return 0;
 }
 
-static int read_beginning(struct tarball *d, struct err *e)
+static int read_beginning(struct tarball_file *d, struct err *e)
 {
     char    block[1 << 16];
     ssize_t n;
@@ -243,7 +243,7 @@ static int read_beginning(struct tarball *d, struct err *e)
     return n < 0 ? err_sys(e, "read a tarball of the store") : 0;
 }
 
-static int get_rest(struct registry *r, struct tarball *d, const struct release *release,
+static int get_rest(struct registry *r, struct tarball_file *d, const struct release *release,
                     struct err *e)
 {
     TRY(http_get(r->http,
@@ -261,7 +261,7 @@ static int get_rest(struct registry *r, struct tarball *d, const struct release 
     return 0;
 }
 
-static int download(struct registry *r, struct tarball *d, const struct release *release,
+static int download(struct registry *r, struct tarball_file *d, const struct release *release,
                     struct err *e)
 {
     struct err failed = {0};
@@ -284,8 +284,8 @@ static int download(struct registry *r, struct tarball *d, const struct release 
 int registry_download(struct registry *r, const struct release *release, int file_fd,
                       registry_progress *progress, void *owner, struct err *e)
 {
-    struct tarball d = {.file_fd = file_fd, .progress = progress, .owner = owner};
-    int            done;
+    struct tarball_file d = {.file_fd = file_fd, .progress = progress, .owner = owner};
+    int                 done;
 
     integrity_begin(&d.sum);
     done = download(r, &d, release, e);
