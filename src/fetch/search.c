@@ -77,7 +77,7 @@ static const char blanks[] = " \t\r\n";
 /* NULL: it says nothing. */
 static json_t *snippet(const char *text, size_t size)
 {
-    while (size > 0 && memchr(blanks, *text, strlen(blanks)))
+    while (size > 0 && memchr(blanks, *text, sizeof blanks - 1))
         text++, size--;
     if (size == 0)
         return NULL;
