@@ -8,16 +8,17 @@
 #include "npm/types_entry.h"
 #include "npm/types_refs.h"
 
-enum { LEFT_OUT_MAX = 40 }; /* rows */
+enum { ROWS_MAX = 40, ROWS_BYTES = 8 << 10 };
 
 struct gathering {
     const json_t        *package;
     struct declarations *d;
     struct declaration  *last; /* that was met */
     const char          *from; /* the path of the file that is read */
-    size_t               max, left_out;
+    size_t               max;
     struct buf          *text;
-    json_t              *rows;
+    json_t              *rows;             /* of what was left out */
+    size_t               rows_bytes, more; /* what has no row any more */
 };
 
 static void meet(struct gathering *g, struct declaration *file)
@@ -45,9 +46,12 @@ static void leave_out(struct gathering *g, const struct declaration *file, size_
                                             file->path, shown, file->size)
                                : str_format("%s (%" PRId64 " bytes)", file->path, file->size);
 
-    if (json_array_size(g->rows) < LEFT_OUT_MAX)
-        json_array_append_new(g->rows, json_text(row, strlen(row)));
-    g->left_out++;
+    if (json_array_size(g->rows) >= ROWS_MAX || g->rows_bytes + strlen(row) > ROWS_BYTES) {
+        g->more++;
+        return;
+    }
+    json_array_append_new(g->rows, json_text(row, strlen(row)));
+    g->rows_bytes += strlen(row);
 }
 
 static void add(struct gathering *g, const struct declaration *file, size_t size)
@@ -99,7 +103,6 @@ void types_gather(const json_t *package, struct declarations *d, struct declarat
         if (file->text)
             types_refs(file->text, file->text_size, on_reference, &g);
     }
-    if (g.left_out > LEFT_OUT_MAX)
-        json_array_append_new(ret_left_out,
-                              json_sprintf("and %zu more", g.left_out - LEFT_OUT_MAX));
+    if (g.more > 0)
+        json_array_append_new(ret_left_out, json_sprintf("and %zu more", g.more));
 }
