@@ -56,9 +56,9 @@ export function start(program, args, env) {
   };
 }
 
-/** A server on HTTP, for several clients at once. */
+/** A server on HTTP, for several clients at once. It has no input that ends with us: so the kernel ends it. */
 export async function startHttp(program, args, env) {
-  const child = begin(program, ['serve', '--http', '127.0.0.1:0', ...args], { env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = begin('setpriv', ['--pdeathsig', 'TERM', program, 'serve', '--http', '127.0.0.1:0', ...args], { env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'pipe'] });
   const exited = once(child, 'exit'), listening = Promise.withResolvers();
   let log = '';
   child.stderr.setEncoding('utf8').on('data', (text) => {
