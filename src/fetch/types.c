@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "fetch/download.h"
+#include "npm/document.h"
 #include "npm/tarball.h"
 #include "npm/types_entry.h"
 #include "npm/types_gather.h"
@@ -66,16 +67,6 @@ static int read_text(struct tarball *t, const struct tarball_member *m, size_t m
     return 0;
 }
 
-/* What others publish has members twice, and begins with a byte order mark: npm minds neither. */
-static json_t *parse_package(const char *text, size_t size)
-{
-    static const char mark[] = "\xef\xbb\xbf";
-
-    if (size >= 3 && memcmp(text, mark, 3) == 0)
-        text += 3, size -= 3;
-    return json_loadb(text, size, 0, NULL);
-}
-
 static int take_package(struct contents *c, struct tarball *t, const struct tarball_member *m,
                         struct err *e)
 {
@@ -86,7 +77,7 @@ static int take_package(struct contents *c, struct tarball *t, const struct tarb
         return tarball_refuse(t, ERR_LIMIT, "it is too large", e);
     TRY(read_text(t, m, PACKAGE_MAX, &text, &size, e));
     json_decref(c->package);
-    c->package = parse_package(text, size);
+    c->package = document_parse(text, size, NULL);
     return 0;
 }
 
@@ -102,7 +93,7 @@ static int take_directory(struct contents *c, struct tarball *t, const struct ta
     if (m->size > PACKAGE_MAX || c->directories++ >= DIRECTORIES_MAX)
         return 0;
     TRY(read_text(t, m, PACKAGE_MAX, &text, &size, e));
-    package = parse_package(text, size);
+    package = document_parse(text, size, NULL);
     for (size_t i = 0; members[i]; i++) {
         const char *module = json_string_value(json_object_get(package, members[i]));
         if (module && strlen(module) < PATH_MAX) {

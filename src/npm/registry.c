@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "npm/document.h"
 #include "npm/http.h"
 
 enum { PACKUMENT_MAX = 32 << 20, TARBALL_MAX = 256 << 20, NAME_MAX_BYTES = 214 };
@@ -103,15 +104,11 @@ static json_t *get_json(struct registry *r, const char *url, const char *accept,
         .take = take_text,
         .owner = &text,
     };
-    json_t *document;
 
     buf_init(&text, PACKUMENT_MAX);
     if (http_get(r->http, &request, e) < 0)
         return NULL;
-    document = json_parse((const char *)text.data, text.size, NULL);
-    if (!document) /* the parser's sentence would quote the server */
-        err_set(e, ERR_INVALID, "the registry's answer is not JSON");
-    return document;
+    return document_parse((char *)text.data, text.size, e);
 }
 
 /* What an installer needs, where the registry has that; or all of it. */

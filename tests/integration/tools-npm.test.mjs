@@ -136,6 +136,24 @@ describe('types of a registry on loopback', limit, () => {
     assert.deepEqual(s.errors, []);
   });
 
+  test('documents that a registry cut, and one that is small on the wire and large in memory', async (t) => {
+    const bomb = gzipSync(`{"versions":[${'{},'.repeat(10 << 20)}{}]}`);
+    const packages = { cut: pack({ 'index.d.ts': 'export {};\n' }) };
+    const registry = await serve(t, packages, (req, res) => {
+      if (req.url.startsWith('/-/v1/search')) res.end('{"objects":[{"package":{"name":"cut","description":"cut \\ud83d"}}]}');
+      else if (req.url === '/cut') res.end(JSON.stringify({ ...tagged('cut', packages.cut), description: 'nothing \0', readme: '# cut \ud83d' }));
+      else if (req.url === '/bomb') res.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb);
+      else return false;
+      return true;
+    });
+    const s = await serverOf(t, registry.url);
+    const [cut, large] = await ask(s, [{ name: 'cut' }, { name: 'bomb' }]);
+    assert.equal(cut.types, '// index.d.ts\nexport {};\n');
+    assert.match(large.reason, /bomb: the registry's answer has too many values$/);
+    const { structuredContent } = await s.call('search_npm_packages', { searchTerm: 'cut' });
+    assert.deepEqual(structuredContent.packages, [{ name: 'cut', description: 'cut \ufffd', readmeSnippet: '# cut \ufffd' }]);
+  });
+
   test('a registry that is down', async (t) => {
     const s = await serverOf(t, 'http://127.0.0.1:1');
     for (const p of await ask(s, [{ name: 'a' }, { name: 'b' }])) assert.match(p.reason, /the registry cannot be reached/);
