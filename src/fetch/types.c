@@ -1,5 +1,6 @@
 #include "fetch/types.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -191,7 +192,7 @@ static bool is_types_package(const char *name)
     return str_starts(name, "@types/");
 }
 
-/* "@scope/name" is "@types/scope__name" there. */
+/* "@scope/name" is "@types/scope__name" there, "JSONStream" is "@types/jsonstream". */
 static void mangle(const char *name, char ret[NAME_BYTES])
 {
     const char *slash = *name == '@' ? strchr(name, '/') : NULL;
@@ -200,6 +201,8 @@ static void mangle(const char *name, char ret[NAME_BYTES])
         snprintf(ret, NAME_BYTES, "@types/%.*s__%s", (int)(slash - name - 1), name + 1, slash + 1);
     else
         snprintf(ret, NAME_BYTES, "@types/%s", name);
+    for (char *c = ret; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
 }
 
 /* Types have the major version of what they describe; below 1 the minor one counts. */

@@ -84,9 +84,10 @@ describe('types of a registry on loopback', limit, () => {
         'sub/package.json': JSON.stringify({ types: '../dist/s.d.ts' }), 'test/package.json': '{' }, { imports: { '#parts/*': './parts/*' } }),
       none: pack({ 'index.js': '' }), stub: pack({ 'index.js': '' }), '@types%2fstub': pack({ 'README.md': 'has its own' }),
       '@types%2fs__n': pack({ 'index.d.ts': 'export const mangled: 1;\n' }), '@s%2fn': pack({ 'index.js': '' }),
+      Capitals: pack({ 'index.js': '' }), '@types%2fcapitals': pack({ 'index.d.ts': '/// <reference types="./more" />\n', 'more.d.ts': 'declare const more: 1;\n' }),
     });
     const s = await serverOf(t, registry.url);
-    const [deep, big, own, none, stub, scoped] = await ask(s, ['deep', 'big', 'own', 'none', 'stub', '@s/n'].map((name) => ({ name })));
+    const [deep, big, own, none, stub, scoped, capitals] = await ask(s, ['deep', 'big', 'own', 'none', 'stub', '@s/n', 'Capitals'].map((name) => ({ name })));
     assert.match(deep.types, /^\/\/ lib\/a\.d\.mts\nimport [^]*\n\/\/ lib\/b\.d\.mts\n[^]*\n\/\/ c\/index\.d\.ts\nexport \{\};\n$/);
     assert.deepEqual(deep.leftOut, [`lib/long.d.mts (${long.length} bytes)`]);
     assert.equal(big.types, '// index.d.ts\nexport const first: 1;\n');
@@ -95,6 +96,7 @@ describe('types of a registry on loopback', limit, () => {
     assert.match(none.reason, /^the package has no type declarations of its own, and @types\/none is not in the registry$/);
     assert.match(stub.reason, /and @types\/stub has none either$/);
     assert.deepEqual([scoped.typesPackage, scoped.types], ['@types/s__n', '// index.d.ts\nexport const mangled: 1;\n']);
+    assert.deepEqual([capitals.typesPackage, capitals.types], ['@types/capitals', '// index.d.ts\n/// <reference types="./more" />\n\n// more.d.ts\ndeclare const more: 1;\n']);
     const before = registry.tarballs().length;
     await ask(s, ['deep', 'big', '@s/n'].map((name) => ({ name })));
     assert.equal(registry.tarballs().length, before); // by its hash, in the store
