@@ -1,8 +1,13 @@
 #include "npm/search_answer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum { FOUND_MAX = 250 }; /* what a registry gives at most */
+#include "base/utf8.h"
+
+/* What a registry gives at most; npm's own limit on names, and several times that on what stands
+ * in a search. */
+enum { FOUND_MAX = 250, NAME_BYTES = 214, DESCRIPTION_BYTES = 1000 };
 
 struct found {
     const char *name, *description;
@@ -36,7 +41,14 @@ static bool read_found(const json_t *object, struct found *ret)
     ret->popularity = json_number_value(json_object_get(detail, "popularity"));
     ret->downloads =
         json_number_value(json_object_get(json_object_get(object, "downloads"), "monthly"));
-    return ret->name;
+    return ret->name && strlen(ret->name) <= NAME_BYTES;
+}
+
+static json_t *cut(const char *text)
+{
+    size_t size = strnlen(text, DESCRIPTION_BYTES);
+
+    return json_stringn(text, size - utf8_cut_end((const uint8_t *)text, size));
 }
 
 json_t *search_answer_pick(const json_t *answer, size_t max)
@@ -55,7 +67,7 @@ json_t *search_answer_pick(const json_t *answer, size_t max)
     qsort(found, n, sizeof found[0], by_popularity);
     list = json_array();
     for (i = 0; i < n && i < max; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s}", "name", found[i].name, "description",
-                                              found[i].description));
+        json_array_append_new(list, json_pack("{s:s, s:o}", "name", found[i].name, "description",
+                                              cut(found[i].description)));
     return list;
 }

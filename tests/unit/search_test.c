@@ -144,13 +144,33 @@ static void many_found(void **state)
     assert_int_equal(json_array_size(list), 5);
 }
 
+/* A description of two-byte characters behind one byte is cut before the one that does not fit; a
+ * name that is none is not found. */
+static void long_found(void **state)
+{
+    char             name[216], description[4002] = "x";
+    autojson json_t *answer = NULL, *list = NULL;
+    const json_t    *found;
+
+    (void)state;
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    for (size_t i = 1; i + 2 < sizeof description; i += 2)
+        memcpy(description + i, "\xc3\xbc", 3);
+    answer = json_pack("{s:[{s:{s:s}}, {s:{s:s, s:s}}]}", "objects", "package", "name", name,
+                       "package", "name", name + 1, "description", description);
+    list = search_answer_pick(answer, 5);
+    assert_int_equal(json_array_size(list), 1);
+    found = json_array_get(list, 0);
+    assert_int_equal(json_string_length(json_object_get(found, "name")), 214);
+    assert_int_equal(json_string_length(json_object_get(found, "description")), 999);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(queries),
-        cmocka_unit_test(long_words),
-        cmocka_unit_test(answers),
-        cmocka_unit_test(many_found),
+        cmocka_unit_test(queries),    cmocka_unit_test(long_words), cmocka_unit_test(answers),
+        cmocka_unit_test(many_found), cmocka_unit_test(long_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
