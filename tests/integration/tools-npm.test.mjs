@@ -277,6 +277,10 @@ describe('search', limit, () => {
     const missing = await serve(t, {}), other = await serve(t, {}, (req, res) => Boolean(res.end('{"hello":1}'))), html = await serve(t, {}, (req, res) => Boolean(res.end('<html>')));
     refused(await (await serverOf(t, missing.url)).call('search_npm_packages', { searchTerm: 'a' }),
       /^Packages cannot be searched here: the registry http:\/\/127\.0\.0\.1:\d+\/ has no search \(HTTP status 404\): name packages that you know: get_dependency_types/);
+    for (const status of [405, 501]) {
+      const lacking = await serve(t, {}, (req, res) => Boolean(res.writeHead(status).end()));
+      refused(await (await serverOf(t, lacking.url)).call('search_npm_packages', { searchTerm: 'a' }), new RegExp(`has no search \\(HTTP status ${status}\\): name packages`));
+    }
     refused(await (await serverOf(t, other.url)).call('search_npm_packages', { searchTerm: 'a' }), /^Packages cannot be searched here: .* has no search/);
     const s = await serverOf(t, html.url);
     refused(await s.call('search_npm_packages', { searchTerm: 'a' }), /^The search failed: the registry's answer is not JSON/);
