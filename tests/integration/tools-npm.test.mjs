@@ -181,6 +181,19 @@ describe('types of a registry on loopback', limit, () => {
     assert.deepEqual(s.errors, []);
   });
 
+  test('a call that waits for twenty slow packages does not make others wait', async (t) => {
+    const held = [];
+    const registry = await serve(t, {}, (req, res) => Boolean(req.url.startsWith('/-/v1/search') ? res.end('{"objects":[]}') : held.push(res)));
+    const s = await serverOf(t, registry.url);
+    const controller = new AbortController();
+    const slow = assert.rejects(s.call('get_dependency_types', { dependencies: Array.from({ length: 20 }, (_, i) => ({ name: `p${i}` })) }, { signal: controller.signal }));
+    await until(() => held.length === 8, () => `${held.length}`);
+    assert.equal(text(await s.call('search_npm_packages', { searchTerm: 'a' })), 'No packages found.'); // within ten seconds, or it says that it was not
+    assert.equal(held.length, 8);
+    controller.abort();
+    await slow;
+  });
+
   // The measure of tests/unit/fetch_loop_test.c: by the clock, less what the kernel counts as time without a processor.
   const withheldMs = (pid) => +fs.readFileSync(`/proc/${pid}/schedstat`, 'latin1').split(' ')[1] / 1e6;
 
