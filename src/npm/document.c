@@ -10,9 +10,9 @@
  * lists versions takes half of the limit. */
 enum { OBJECT_BYTES = 240, MEMBER_BYTES = 160, ELEMENT_BYTES = 40, PARSED_MAX = 512 << 20 };
 
-enum { ESCAPE = 6 }; /* \u0000 */
+enum { ESCAPE = 6, PAIR = 12 }; /* \u0000, \ud83d\ude00 */
 
-static const char no_character[] = "fffd";
+static const char no_character[] = {'f', 'f', 'f', 'd'};
 
 /* ---- escapes ---- */
 
@@ -50,9 +50,9 @@ static char *mend_escape(char *p, const char *end)
     if (unit < 0)
         return end - p < 2 ? p + 1 : p + 2;
     if (is_high(unit) && is_low(unit_at(p + ESCAPE, end)))
-        return p + 2 * ESCAPE;
+        return p + PAIR;
     if (unit == 0 || is_high(unit) || is_low(unit))
-        memcpy(p + 2, no_character, strlen(no_character));
+        memcpy(p + 2, no_character, sizeof no_character);
     return p + ESCAPE;
 }
 
