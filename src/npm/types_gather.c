@@ -79,7 +79,7 @@ static void show(struct gathering *g, const struct declaration *file, bool is_en
     size_t head = strlen(file->path) + strlen("\n// \n");
     size_t room = g->max > g->text->size + head ? g->max - g->text->size - head : 0;
 
-    if (is_whole(file) && file->text_size <= room) {
+    if (is_whole(file) && g->text->size + head + file->text_size <= g->max) {
         add(g, file, file->text_size);
     } else if (is_entry && file->text) {
         size_t size = cut(file, room);

@@ -117,6 +117,21 @@ static void gathers(void **state)
     declarations_done(&d);
 }
 
+/* Its name needs room, too. */
+static void empty_files(void **state)
+{
+    struct declarations d = {0};
+
+    (void)state;
+    add(&d, "index.d.ts", "import './a';\n");
+    add(&d, "a.d.ts", "");
+    declarations_sort(&d);
+    assert_gathered(&d, "index.d.ts", 39, "// index.d.ts\nimport './a';\n\n// a.d.ts\n", "[]");
+    assert_gathered(&d, "index.d.ts", 38, "// index.d.ts\nimport './a';\n",
+                    "[\"a.d.ts (0 bytes)\"]");
+    declarations_done(&d);
+}
+
 static void follows_names_of_the_package(void **state)
 {
     struct declarations d = {0};
@@ -168,9 +183,8 @@ static void lists_so_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(references),
-        cmocka_unit_test(gathers),
-        cmocka_unit_test(follows_names_of_the_package),
+        cmocka_unit_test(references),    cmocka_unit_test(gathers),
+        cmocka_unit_test(empty_files),   cmocka_unit_test(follows_names_of_the_package),
         cmocka_unit_test(lists_so_many),
     };
 
