@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "npm/document.h"
 #include "npm/package_name.h"
 #include "npm/packument.h"
 #include "npm/search_answer.h"
@@ -55,10 +56,15 @@ static void search(const json_t *document)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const uint8_t   *line = size ? memchr(data, '\n', size) : NULL;
-    autofree char   *range = str_ndup((const char *)data, line ? (size_t)(line - data) : 0);
-    autojson json_t *document =
-        line ? json_parse((const char *)line + 1, size - (size_t)(line + 1 - data), NULL) : NULL;
+    size_t           head = line ? (size_t)(line - data) : 0;
+    autofree char   *range = str_ndup((const char *)data, head);
+    autofree char   *text = line ? malloc(size) : NULL;
+    autojson json_t *document = NULL;
 
+    if (!text)
+        return 0;
+    memcpy(text, line + 1, size - head - 1);
+    document = document_parse(text, size - head - 1, NULL);
     if (!document)
         return 0;
     pick(document, &(struct release_want){.range = range, .use_tags = true});

@@ -30,6 +30,7 @@ static int tell(json_t *answer_take, struct buf *ret, struct err *e)
 
 /* ---- packages ---- */
 
+/* Why: in brackets, or NULL. */
 static json_t *no_search(const char *registry, const char *why)
 {
     struct url url;
@@ -38,7 +39,7 @@ static json_t *no_search(const char *registry, const char *why)
     if (url_parse(registry, &url, NULL) == 0)
         url_show(&url, shown, sizeof shown);
     return json_pack("{s:o}", "reason",
-                     json_sprintf("the registry %s has no search (%s)", shown, why));
+                     json_sprintf("the registry %s has no search %s", shown, why ? why : ""));
 }
 
 static int search(struct registry *r, const char *query, const char *scope, struct buf *ret,
@@ -50,11 +51,11 @@ static int search(struct registry *r, const char *query, const char *scope, stru
     int              got = registry_get(r, scope, query, registry, &answer, e);
 
     if (got < 0 && e->kind == ERR_NOT_FOUND)
-        return tell(no_search(registry, "HTTP status 404"), ret, e);
+        return tell(no_search(registry, strrchr(e->msg, '(')), ret, e); /* "… (HTTP status 404)" */
     TRY(got);
     list = search_answer_pick(answer, FOUND);
     if (!list)
-        return tell(no_search(registry, "it answers with something else"), ret, e);
+        return tell(no_search(registry, "(it answers with something else)"), ret, e);
     return tell(json_pack("{s:o}", "packages", list), ret, e);
 }
 

@@ -1,5 +1,6 @@
 #include "fetch/types.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -11,6 +12,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "fetch/download.h"
+#include "npm/document.h"
 #include "npm/tarball.h"
 #include "npm/types_entry.h"
 #include "npm/types_gather.h"
@@ -68,16 +70,6 @@ static int read_text(struct tarball *t, const struct tarball_member *m, size_t m
     return 0;
 }
 
-/* What others publish has members twice, and begins with a byte order mark: npm minds neither. */
-static json_t *parse_package(const char *text, size_t size)
-{
-    static const char mark[] = "\xef\xbb\xbf";
-
-    if (size >= 3 && memcmp(text, mark, 3) == 0)
-        text += 3, size -= 3;
-    return json_loadb(text, size, 0, NULL);
-}
-
 static int take_package(struct contents *c, struct tarball *t, const struct tarball_member *m,
                         struct err *e)
 {
@@ -88,7 +80,7 @@ static int take_package(struct contents *c, struct tarball *t, const struct tarb
         return tarball_refuse(t, ERR_LIMIT, "it is too large", e);
     TRY(read_text(t, m, PACKAGE_MAX, &text, &size, e));
     json_decref(c->package);
-    c->package = parse_package(text, size);
+    c->package = document_parse(text, size, NULL);
     return 0;
 }
 
@@ -104,7 +96,7 @@ static int take_directory(struct contents *c, struct tarball *t, const struct ta
     if (m->size > PACKAGE_MAX || c->directories++ >= DIRECTORIES_MAX)
         return 0;
     TRY(read_text(t, m, PACKAGE_MAX, &text, &size, e));
-    package = parse_package(text, size);
+    package = document_parse(text, size, NULL);
     for (size_t i = 0; members[i]; i++) {
         const char *module = json_string_value(json_object_get(package, members[i]));
         if (module && strlen(module) < PATH_MAX) {
@@ -205,7 +197,7 @@ static json_t *describe(struct contents *c, const struct release *release, size_
 
 /* ---- @types ---- */
 
-/* "@scope/name" is "@types/scope__name" there. */
+/* "@scope/name" is "@types/scope__name" there, "JSONStream" is "@types/jsonstream". */
 static void mangle(const char *name, char ret[NAME_BYTES])
 {
     const char *slash = *name == '@' ? strchr(name, '/') : NULL;
@@ -214,6 +206,8 @@ static void mangle(const char *name, char ret[NAME_BYTES])
         snprintf(ret, NAME_BYTES, "@types/%.*s__%s", (int)(slash - name - 1), name + 1, slash + 1);
     else
         snprintf(ret, NAME_BYTES, "@types/%s", name);
+    for (char *c = ret; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
 }
 
 /* Types have the major version of what they describe; below 1 the minor one counts. */

@@ -7,10 +7,11 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "npm/document.h"
 #include "npm/http.h"
 #include "npm/package_name.h"
 
-enum { PACKUMENT_MAX = 32 << 20, VALUES_MAX = 2 << 20, TARBALL_MAX = 256 << 20 };
+enum { PACKUMENT_MAX = 32 << 20, TARBALL_MAX = 256 << 20 };
 
 struct registry {
     struct npm_config *config;
@@ -81,18 +82,6 @@ static char *packument_url(const char *registry, const char *package)
     return str_format("%s%.*s%%2f%s", registry, (int)(slash - package), package, slash + 1);
 }
 
-/* The parser takes a hundred bytes and more for each "{}": 30 MB of them were 2.3 GB. What begins
- * or separates values is counted, in texts too: real documents have one of these in 26 bytes or
- * more, which at PACKUMENT_MAX are well below VALUES_MAX. */
-static bool has_too_many_values(const struct buf *text)
-{
-    size_t values = 0;
-
-    for (size_t i = 0; i < text->size; i++)
-        values += text->data[i] == '{' || text->data[i] == '[' || text->data[i] == ',';
-    return values > VALUES_MAX;
-}
-
 static json_t *get_json(struct registry *r, const char *url, const char *accept, struct err *e)
 {
     autobuf struct buf  text;
@@ -103,19 +92,11 @@ static json_t *get_json(struct registry *r, const char *url, const char *accept,
         .take = take_text,
         .owner = &text,
     };
-    json_t *document;
 
     buf_init(&text, PACKUMENT_MAX);
     if (http_get(r->http, &request, e) < 0)
         return NULL;
-    if (has_too_many_values(&text)) {
-        err_set(e, ERR_LIMIT, "the registry's answer has too many values in it");
-        return NULL;
-    }
-    document = json_parse((const char *)text.data, text.size, NULL);
-    if (!document) /* the parser's sentence would quote the server */
-        err_set(e, ERR_INVALID, "the registry's answer is not JSON");
-    return document;
+    return document_parse((char *)text.data, text.size, e);
 }
 
 /* What an installer needs, where the registry has that; or all of it. */

@@ -38,6 +38,9 @@ static void references(void **state)
         {"declare const a: './no'; const from = './no'; f('./no'); from: './no'", ""},
         {"/// <reference path=\"a.d.ts\" />\n/// <reference path='./b.d.ts'/>", "a.d.ts ./b.d.ts "},
         {"/// <reference types=\"node\" />\n/// <reference lib=\"es2020\" />", ""},
+        {"/// <reference types = \"./g\" />\n/// <reference types='../h' preserve='true' />",
+         "./g ../h "},
+        {"/// <reference types=\"path\" preserve=\"./no\" />\n/// <reference types=\"", ""},
         {"// <reference path=\"no.d.ts\" />", ""},
         {"/// <reference path=\"no", ""},
         {"type T = `from './no'`; import a from './a'", "./a "},
@@ -111,6 +114,21 @@ static void gathers(void **state)
     assert_gathered(&d, "index.d.ts", 45, "// index.d.ts\nexport * from './a';\n",
                     "[\"index.d.ts (only the first 21 of 42 bytes)\", \"a.d.ts (32 bytes)\", "
                     "\"b.d.ts (59 bytes)\", \"c.d.ts (11 bytes)\"]");
+    declarations_done(&d);
+}
+
+/* Its name needs room, too. */
+static void empty_files(void **state)
+{
+    struct declarations d = {0};
+
+    (void)state;
+    add(&d, "index.d.ts", "import './a';\n");
+    add(&d, "a.d.ts", "");
+    declarations_sort(&d);
+    assert_gathered(&d, "index.d.ts", 39, "// index.d.ts\nimport './a';\n\n// a.d.ts\n", "[]");
+    assert_gathered(&d, "index.d.ts", 38, "// index.d.ts\nimport './a';\n",
+                    "[\"a.d.ts (0 bytes)\"]");
     declarations_done(&d);
 }
 
@@ -191,9 +209,8 @@ static void empty_files_need_room_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(references),
-        cmocka_unit_test(gathers),
-        cmocka_unit_test(follows_names_of_the_package),
+        cmocka_unit_test(references),    cmocka_unit_test(gathers),
+        cmocka_unit_test(empty_files),   cmocka_unit_test(follows_names_of_the_package),
         cmocka_unit_test(lists_so_many),
         cmocka_unit_test(empty_files_need_room_too),
     };
