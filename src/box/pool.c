@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 
-enum { RETRY_MS = 1000, RETRY_MS_MAX = 60000 };
+enum { RETRY_MS = 100, RETRY_MS_MAX = 60000, DOUBLINGS = 9 };
 
 struct pool {
     struct shelf *first; /* the latest one asked for */
@@ -129,7 +129,7 @@ void pool_left(struct shelf *s, bool was_ready)
 
 void pool_failed(struct shelf *s, int64_t now_ms)
 {
-    int64_t pause = s->failures < 6 ? RETRY_MS << s->failures : RETRY_MS_MAX;
+    int64_t pause = s->failures <= DOUBLINGS ? RETRY_MS << s->failures : RETRY_MS_MAX;
 
     s->failures++;
     s->retry_ms = now_ms + pause;
@@ -145,6 +145,14 @@ struct shelf *pool_wanting(struct pool *p, int64_t now_ms)
         if (s->spares < s->target && now_ms >= s->retry_ms)
             return s;
     return NULL;
+}
+
+int64_t pool_pause_ms(const struct pool *p, int64_t now_ms, int64_t most_ms)
+{
+    for (const struct shelf *s = p->first; s; s = s->next)
+        if (s->spares < s->target && s->retry_ms > now_ms && s->retry_ms - now_ms < most_ms)
+            most_ms = s->retry_ms - now_ms;
+    return most_ms;
 }
 
 struct shelf *pool_surplus(struct pool *p)

@@ -48,5 +48,7 @@ void pool_failed(struct shelf *s, int64_t now_ms);
 
 /* What to do. */
 struct shelf *pool_wanting(struct pool *p, int64_t now_ms); /* one more of these; or NULL */
-struct shelf *pool_surplus(struct pool *p);                 /* one fewer of these; or NULL */
-void          pool_lower(struct pool *p, int64_t now_ms);   /* now and then */
+/* How long to wait before that is asked again: until the first retry, at most most_ms. */
+int64_t       pool_pause_ms(const struct pool *p, int64_t now_ms, int64_t most_ms);
+struct shelf *pool_surplus(struct pool *p);               /* one fewer of these; or NULL */
+void          pool_lower(struct pool *p, int64_t now_ms); /* now and then */

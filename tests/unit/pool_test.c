@@ -144,6 +144,8 @@ static void test_waits_longer_after_each_failure(void **state)
     for (int i = 0; i < 10; i++) {
         pool_failed(s, now);
         assert_null(pool_wanting(p, now));
+        assert_non_null(pool_wanting(p, now + pool_pause_ms(p, now, 1 << 20)));
+        assert_int_equal(pool_pause_ms(p, now, 7), 7);
         for (pause = 1; !pool_wanting(p, now + pause); pause *= 2)
             assert_true(pause < 1 << 20);
         assert_true(pause >= last);
