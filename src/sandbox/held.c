@@ -85,6 +85,12 @@ struct held *held_start(struct sandbox *s, const char *const *env, const char *s
     return h;
 }
 
+void held_pass(struct held *h, void (*gone)(void *owner), void *owner)
+{
+    h->gone = gone;
+    h->owner = owner;
+}
+
 void held_free(struct held *h)
 {
     if (!h)

@@ -15,6 +15,9 @@ struct held;
 struct held *held_start(struct sandbox *s, const char *const *env, const char *script,
                         void (*gone)(void *owner), void *owner);
 
+/* Another one has it from now on, and he is told when it is gone. */
+void held_pass(struct held *h, void (*gone)(void *owner), void *owner);
+
 /* Why this run cannot have it and must start a Node of its own; NULL: it can. */
 const char *held_misfit(const struct held *h, const struct run_spec *spec);
 
