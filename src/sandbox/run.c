@@ -74,7 +74,7 @@ static void spawn(struct run *r)
     struct held         *held = r->held;
 
     r->held = NULL;
-    if (held && !held_misfit(held, r->spec)) {
+    if (held && held_fits(held, r->spec)) {
         r->waiting = true;
         held_release(held, &r->process, &process_ops, r);
         return;
