@@ -72,9 +72,12 @@ static void release_group(struct jail *j, uint32_t group)
     j->runs++;
 }
 
-static void end_watched(struct jail *j, struct message_group_ended *ret)
+/* It cannot tell processes apart. What was held has started nothing and is killed by who held it:
+ * if others run, they are spared. */
+static void end_watched(struct jail *j, uint32_t group, struct message_group_ended *ret)
 {
-    watch_end(&j->watch);
+    if (group != j->held || j->runs == 0)
+        watch_end(&j->watch);
     *ret = (struct message_group_ended){
         .oom_kills = j->watch.kills, .peak_bytes = j->watch.peak_bytes, .watched = true};
 }
@@ -86,7 +89,7 @@ static void end_group(struct jail *j, uint32_t group)
     if (jail_has_cgroup(j))
         cgroup_end_run(&j->cgroup, group, &counters);
     else
-        end_watched(j, &counters);
+        end_watched(j, group, &counters);
     if (group == j->held)
         j->held = 0;
     else if (j->runs > 0)

@@ -3,6 +3,7 @@
  * for it, and the code that runs then finds no descriptor of ours. */
 #include "sandbox/held.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,14 @@ static void release_memory(struct held *h)
     free(h);
 }
 
+/* Without a cgroup the jail cannot end it and spare what else runs there: so it is killed itself,
+ * too. */
+static void kill_it(struct held *h)
+{
+    process_signal(h->process, SIGKILL);
+    process_kill(h->process);
+}
+
 /* ---- while nobody has it ---- */
 
 static void on_started(void *owner)
@@ -40,7 +49,7 @@ static void on_output(void *owner, uint8_t stream, const uint8_t *bytes, size_t 
     struct held *h = owner;
 
     if (buf_add(&h->said[stream], bytes, size) < 0)
-        process_kill(h->process);
+        kill_it(h);
 }
 
 static void on_exited(void *owner)
@@ -95,7 +104,7 @@ void held_free(struct held *h)
     if (!h)
         return;
     h->let_go = true;
-    process_kill(h->process);
+    kill_it(h);
 }
 
 /* ---- who can have it ---- */
