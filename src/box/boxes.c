@@ -114,7 +114,7 @@ void boxes_spare_ended(struct box *b)
 
 static bool is_current(const struct box *b)
 {
-    char             now[FINGERPRINT_MAX];
+    char             now[SHA256_HEX_SIZE];
     struct runtime   runtime;
     struct err       e = {0};
     autojson json_t *plan = NULL;

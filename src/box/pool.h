@@ -4,7 +4,7 @@
  * more in a sandbox that stands. The kind that most will ask for is known from the start and never
  * falls below a minimum; the others are known from the first who asked on. Each kind keeps as many
  * as were missing: one more for each that had to be made while somebody waited, one fewer for each
- * minute in which there was always one left. */
+ * minute in which there was always one left, or at whose end none can be made. */
 #pragma once
 
 #include <stdbool.h>
