@@ -155,6 +155,7 @@ describe('what is lost', () => {
       const answer = s.ask('tools/call', { name: 'run_js', arguments: { container_id: id, code }, _meta: { progressToken: 1 } });
       await until(() => s.seen.some(({ params }) => params?.message === 'running'), 'the run does not begin');
       process.kill(what === 'its sandbox' ? jail : node, 'SIGKILL');
+      await until(() => held(s.child.pid).length === 0, 'it lives');
       if (what !== 'its sandbox') process.kill(init, 'SIGCONT');
       const { result = assert.fail(s.child.text('stderr')) } = await Promise.race([answer, s.child.ended]);
       if (what === 'its sandbox') assert.match(text(result), /lost/);
