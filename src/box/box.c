@@ -129,7 +129,7 @@ static void on_held_gone(void *owner)
 {
     struct box *b = owner;
 
-    b->held = NULL;
+    drop_held(b);
     b->held_failures++;
     later_ask(&b->later);
 }
@@ -157,6 +157,8 @@ struct held *box_take_held(struct box *b)
     struct held *held = b->held;
 
     b->held = NULL;
+    if (held)
+        held_take(held);
     return held;
 }
 

@@ -1,6 +1,9 @@
 /* Theory of operation. The gate is read from stdin: one byte and the end release it, and it puts
  * /dev/null in that place, which is what a run without a stdin has. So the pipe needs no message
- * for it, and the code that runs then finds no descriptor of ours. */
+ * for it, and the code that runs then finds no descriptor of ours.
+ *
+ * Whoever has it frees it, also when its process has ended: between the moment a run takes it and
+ * the one it is released, files are written, and code in the sandbox can kill it meanwhile. */
 #include "sandbox/held.h"
 
 #include <stdlib.h>
@@ -11,7 +14,7 @@
 enum { SAID_MAX = 16 << 10 }; /* while it boots, a stream; who says more is not well */
 
 struct held {
-    struct process    *process;
+    struct process    *process; /* NULL once it has ended */
     const char *const *env;
     const char        *script;
     struct buf         said[STREAM_COUNT];
@@ -54,9 +57,11 @@ static void on_done(void *owner, const struct process_result *r)
     struct held *h = owner;
 
     (void)r; /* it ran nothing: how it ended is nobody's business */
-    if (!h->let_go)
+    h->process = NULL;
+    if (h->let_go)
+        release_memory(h);
+    else if (h->gone)
         h->gone(h->owner);
-    release_memory(h);
 }
 
 static const struct process_ops held_ops = {
@@ -90,7 +95,15 @@ void held_free(struct held *h)
     if (!h)
         return;
     h->let_go = true;
-    process_kill(h->process);
+    if (h->process)
+        process_kill(h->process);
+    else
+        release_memory(h);
+}
+
+void held_take(struct held *h)
+{
+    h->gone = NULL;
 }
 
 /* ---- who can have it ---- */
@@ -98,7 +111,7 @@ void held_free(struct held *h)
 static bool is_over(const struct held *h, const struct run_spec *spec)
 {
     (void)spec;
-    return !process_is_live(h->process);
+    return !h->process || !process_is_live(h->process);
 }
 
 static bool wants_stdin(const struct held *h, const struct run_spec *spec)

@@ -144,6 +144,17 @@ describe('what is lost', () => {
 });
 
 describe('a Node that is held', () => {
+  test('and that is killed while the files of its run are written: there is another one, or the run says by what it ended', limit, async (t) => {
+    const s = await serve(t, ['--pool', '0']);
+    const id = text(await s.call('sandbox_initialize', {}));
+    for (let i = 0; i < 30; i++) {
+      await until(() => held(s.child.pid).length === 1, 'no Node is held');
+      await s.call('sandbox_exec', { container_id: id, commands: ['pkill -f index.js'] }); // itself, too: so its answer comes first
+      assert.match(text(await s.call('run_js', { container_id: id, code: `console.log(${i})` })), new RegExp(`:\\n${i}\\n$|SIGTERM`));
+    }
+    await end(s);
+  });
+
   test('is let go when its sandbox is unused for long, and comes back with the next run', limit, async (t) => {
     const s = await serve(t, ['--pool', '0', '--hold', '1s']);
     const id = text(await s.call('sandbox_initialize', {})), once = () => s.call('run_js', { container_id: id, code: 'console.log(1)' });
