@@ -124,7 +124,7 @@ static void heard_by_jail(const struct frame *f)
     else if (f->type == FRAME_PLAN)
         tell_walls();
     else
-        assert(f->type == FRAME_GROUP_MAKE);
+        assert(f->type == FRAME_GROUP_MAKE || f->type == FRAME_GROUP_RUN);
 }
 
 static void heard_by_init(const struct frame *f)

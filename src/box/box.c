@@ -144,12 +144,19 @@ static void on_hold(void *owner)
 
 static void hold(struct box *b)
 {
-    if (b->held || b->line || b->rests || b->held_failures >= HELD_FAILURES_MAX ||
-        b->all->spec.hold_ms == 0)
+    if (b->held || b->rests || b->held_failures >= HELD_FAILURES_MAX || b->all->spec.hold_ms == 0)
         return;
     b->held = held_start(b->sandbox, b->all->spec.env, box_script, on_held_gone, b);
     if (!b->held)
         b->held_failures++;
+}
+
+/* Nobody has his turn: what the next one will need. */
+static void prepare(struct box *b)
+{
+    hold(b);
+    if (!b->shelf) /* for a command; who is made ahead will mostly run a script */
+        sandbox_make_group_ahead(b->sandbox);
 }
 
 struct held *box_take_held(struct box *b)
@@ -268,10 +275,10 @@ static void step(void *owner)
         be_ready(b);
     if ((b->stop_wanted || b->err.kind || b->gone) && b->state != BOX_ENDING)
         begin_end(b);
-    if (b->state == BOX_READY) {
+    if (b->state == BOX_READY)
         call_first(b);
-        hold(b);
-    }
+    if (b->state == BOX_READY && !b->line)
+        prepare(b);
     if (b->state == BOX_ENDING && b->gone) {
         lose_line(b);
         box_free(b);

@@ -17,7 +17,7 @@
 
 enum {
     FIRST_FILL_MS = 20, /* who starts us wants an answer first */
-    FILL_MS = 5,        /* the same for who takes one */
+    FILL_MS = 40,       /* the same for who takes one: most calls are over by then */
     TEND_MS = 10000,
 };
 

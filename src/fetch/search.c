@@ -15,7 +15,8 @@
 #include "store/downloads.h"
 #include "store/store.h"
 
-enum { FOUND = 5, SNIPPET_CHARACTERS = 500, SNIPPET_BYTES = 4 * SNIPPET_CHARACTERS };
+/* What is read of a README is more than is shown, since it may begin with blanks. */
+enum { FOUND = 5, SNIPPET_CHARACTERS = 500, README_BYTES = 8 * SNIPPET_CHARACTERS };
 
 static int tell(json_t *answer_take, struct buf *ret, struct err *e)
 {
@@ -71,27 +72,20 @@ int search_fetch(const char *query, const char *scope, struct buf *ret, struct e
 
 /* ---- README ---- */
 
-/* Behind blanks, so many characters. */
+static const char blanks[] = " \t\r\n";
+
+/* NULL: it says nothing. */
 static json_t *snippet(const char *text, size_t size)
 {
-    size_t blank = 0, end, characters = 0;
-
-    while (blank < size && strchr(" \t\r\n", text[blank]) && text[blank])
-        blank++;
-    text += blank;
-    size -= blank;
-    for (end = 0; end < size; end++) {
-        bool continues = ((unsigned char)text[end] & 0xc0) == 0x80;
-        if (!continues && ++characters > SNIPPET_CHARACTERS)
-            break;
-        if (end >= SNIPPET_BYTES)
-            break;
-    }
-    return json_text(text, end);
+    while (size > 0 && memchr(blanks, *text, sizeof blanks - 1))
+        text++, size--;
+    if (size == 0)
+        return NULL;
+    return json_text(text, utf8_first((const uint8_t *)text, size, SNIPPET_CHARACTERS));
 }
 
 struct readme {
-    char   text[SNIPPET_BYTES * 2];
+    char   text[README_BYTES];
     size_t size;
     bool   is_markdown;
 };
@@ -145,7 +139,7 @@ static int find_readme(struct registry *r, const char *name, json_t **ret, struc
         return 0;
     }
     TRY(read_tarball(r, name, &release, &readme, e));
-    *ret = readme.size ? snippet(readme.text, readme.size) : NULL;
+    *ret = snippet(readme.text, readme.size);
     return 0;
 }
 

@@ -2,8 +2,8 @@
  *
  * Descriptors: 0 and 1 are the pipe between the server and init, which the jail only passes on (and
  * uses once, for an ERROR frame, when init could not be started); 3 is the control socket to the
- * server, in the same grammar: PLAN comes first, then GROUP_MAKE and GROUP_END for each run,
- * and ATTACH for each layer.
+ * server, in the same grammar: PLAN comes first, then GROUP_MAKE, GROUP_RUN and GROUP_END for each
+ * run, and ATTACH for each layer.
  *
  * It lives as long as both its neighbours. The control socket ends: the server is gone or wants it
  * so; init ends: nothing is left to guard. In either case init is killed, the cgroups are removed,
@@ -46,30 +46,12 @@ static void make_group(struct jail *j, uint32_t group)
     int        n = jail_has_cgroup(j) ? cgroup_make_run(&j->cgroup, &j->limits, group, fds, &e)
                                       : open_nothing(fds, &e);
 
-    j->runs++;
     if (handover_send(j->group_fd, group, fds, n) < 0 && n > 0)
         err_sys(&e, "hand cgroup %u over", group);
     if (e.kind)
         report_error(CONTROL_FD, group, &e);
     while (n > 0)
         fd_close(&fds[--n]);
-}
-
-/* What only waits is no run: it needs no looks at it, and its end is no run's end. */
-static void hold_group(struct jail *j, uint32_t group)
-{
-    if (j->held || j->runs == 0)
-        return;
-    j->held = group;
-    j->runs--;
-}
-
-static void release_group(struct jail *j, uint32_t group)
-{
-    if (j->held != group)
-        return;
-    j->held = 0;
-    j->runs++;
 }
 
 static void end_watched(struct jail *j, struct message_group_ended *ret)
@@ -87,9 +69,7 @@ static void end_group(struct jail *j, uint32_t group)
         cgroup_end_run(&j->cgroup, group, &counters);
     else
         end_watched(j, &counters);
-    if (group == j->held)
-        j->held = 0;
-    else if (j->runs > 0)
+    if (j->runs > 0)
         j->runs--;
     if (j->runs == 0) /* until then a kill was the end of each of them */
         j->watch.kills = j->watch.peak_bytes = 0;
@@ -123,11 +103,8 @@ static int handle_frame(struct jail *j, const struct frame *f, struct err *e)
     case FRAME_GROUP_MAKE:
         make_group(j, f->channel);
         return 0;
-    case FRAME_GROUP_HOLD:
-        hold_group(j, f->channel);
-        return 0;
-    case FRAME_GROUP_RELEASE:
-        release_group(j, f->channel);
+    case FRAME_GROUP_RUN: /* made and waiting needs no looks; this does */
+        j->runs++;
         return 0;
     case FRAME_GROUP_END:
         end_group(j, f->channel);

@@ -25,7 +25,6 @@ struct jail {
     struct watch         watch;         /* if it does not */
     bool                 is_watched;    /* inside: no cgroup came */
     unsigned             runs;          /* under way */
-    uint32_t             held;          /* a group whose process only waits; or 0 */
     int                  group_fd;      /* the jail's end: groups for runs leave here */
     int                  init_group_fd; /* init's end: its descriptor 3 */
     int                  go_fds[2]; /* a byte: the child's ids are mapped; its end: the jail died,

@@ -28,6 +28,7 @@ void deadline_set(struct deadline *d, int64_t ms)
 {
     struct timeval t = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 
+    event_base_update_cache_time(d->base); /* else it counts from when this turn began: too early */
     if (!d->event && !(d->event = evtimer_new(d->base, on_timeout, d)))
         abort();
     evtimer_add(d->event, &t);

@@ -68,15 +68,14 @@ enum frame_type {
     FRAME_LOOKUP,       /* a DNS query, as it came */
     FRAME_FOUND,        /* its answer; the channel is closed */
 
-    FRAME_PLAN = 64,     /* server to jail: what to build, JSON */
-    FRAME_GROUP_MAKE,    /* a cgroup for one run; its number is the channel */
-    FRAME_GROUP_END,     /* kill what is in it, remove it */
-    FRAME_GROUP_ENDED,   /* jail to server: its counters */
-    FRAME_WALLS,         /* jail to server: which walls stand, JSON; before anything runs */
-    FRAME_ATTACH,        /* server to jail: opens a channel: a layer to mount */
-    FRAME_ATTACHED,      /* jail to server: it is; the channel is closed */
-    FRAME_GROUP_HOLD,    /* server to jail: what will be in this group only waits … */
-    FRAME_GROUP_RELEASE, /* … until now */
+    FRAME_PLAN = 64,   /* server to jail: what to build, JSON */
+    FRAME_GROUP_MAKE,  /* a cgroup for one run; its number is the channel */
+    FRAME_GROUP_END,   /* kill what is in it, remove it */
+    FRAME_GROUP_ENDED, /* jail to server: its counters */
+    FRAME_WALLS,       /* jail to server: which walls stand, JSON; before anything runs */
+    FRAME_ATTACH,      /* server to jail: opens a channel: a layer to mount */
+    FRAME_ATTACHED,    /* jail to server: it is; the channel is closed */
+    FRAME_GROUP_RUN,   /* server to jail: from now on code runs in this group */
 };
 
 struct frame {

@@ -81,12 +81,11 @@ struct held *held_start(struct sandbox *s, const char *const *env, const char *s
     *h = (struct held){.env = env, .script = script, .gone = gone, .owner = owner};
     for (int i = 0; i < STREAM_COUNT; i++)
         buf_init(&h->said[i], SAID_MAX);
-    h->process = process_start(s, &m, &held_ops, h, &e);
+    h->process = process_hold(s, &m, &held_ops, h, &e);
     if (!h->process) {
         release_memory(h);
         return NULL;
     }
-    process_hold(h->process);
     return h;
 }
 
@@ -164,10 +163,10 @@ void held_release(struct held *h, struct process **ret, const struct process_ops
 {
     *ret = h->process;
     process_release(h->process, ops, owner);
+    if (h->started) /* its time is counted from before, not from when we come to it */
+        ops->started(owner);
     process_write_stdin(h->process, (const uint8_t *)"g", 1);
     process_end_stdin(h->process);
-    if (h->started)
-        ops->started(owner);
     for (int i = STREAM_OUT; i <= STREAM_ERR; i++)
         if (h->said[i].size > 0)
             ops->output(owner, (uint8_t)i, h->said[i].data, h->said[i].size);

@@ -20,7 +20,7 @@ struct process {
     uint32_t                  consumed[STREAM_COUNT]; /* of those, not told to init yet */
 
     /* facts */
-    bool started, exited, failed, kill_wanted, kill_sent, group_ended, stdin_ended;
+    bool started, runs, exited, failed, kill_wanted, kill_sent, group_ended, stdin_ended;
     bool progress; /* bytes came or left since the deadline was set */
     bool ended[STREAM_COUNT];
 };
@@ -34,6 +34,14 @@ static void send_u32(struct process *p, enum frame_type type, uint8_t stream, ui
     sandbox_send(p->sandbox, type, p->id, stream, b.data, b.size);
 }
 
+/* What only waits need not be watched; the jail is told when it is more than that. */
+static void run(struct process *p)
+{
+    if (p->sandbox && !p->runs)
+        sandbox_send_jail(p->sandbox, FRAME_GROUP_RUN, p->id, NULL, 0);
+    p->runs = true;
+}
+
 static void step(void *owner)
 {
     struct process *p = owner;
@@ -42,6 +50,7 @@ static void step(void *owner)
     if ((p->exited || p->failed || p->kill_wanted) && !p->kill_sent) {
         p->kill_sent = true;
         deadline_set(&p->deadline, END_MS);
+        run(p);
         if (p->sandbox)
             sandbox_send_jail(p->sandbox, FRAME_GROUP_END, p->id, NULL, 0);
     }
@@ -204,8 +213,8 @@ static const struct channel_ops channel_ops = {on_frame, on_lost};
 
 /* ---- the face ---- */
 
-struct process *process_start(struct sandbox *s, struct message_spawn *m,
-                              const struct process_ops *ops, void *owner, struct err *e)
+static struct process *start(struct sandbox *s, struct message_spawn *m, bool is_held,
+                             const struct process_ops *ops, void *owner, struct err *e)
 {
     struct process    *p = calloc(1, sizeof *p);
     autobuf struct buf b;
@@ -213,7 +222,7 @@ struct process *process_start(struct sandbox *s, struct message_spawn *m,
     if (!p)
         abort();
     *p = (struct process){.sandbox = s, .ops = ops, .owner = owner, .stdin_credit = WINDOW_TO_INIT};
-    p->id = sandbox_open_channel(s, &channel_ops, p);
+    p->id = sandbox_open_group(s, &channel_ops, p);
     m->group = p->id;
     buf_init(&b, FRAME_MAX);
     if (message_pack_spawn(&b, m) < 0) {
@@ -224,9 +233,22 @@ struct process *process_start(struct sandbox *s, struct message_spawn *m,
     }
     later_init(&p->later, sandbox_base(s), step, p);
     deadline_init(&p->deadline, sandbox_base(s), on_deadline, p);
-    sandbox_send_jail(s, FRAME_GROUP_MAKE, p->id, NULL, 0);
+    if (!is_held)
+        run(p);
     sandbox_send(s, FRAME_SPAWN, p->id, 0, b.data, b.size);
     return p;
+}
+
+struct process *process_start(struct sandbox *s, struct message_spawn *m,
+                              const struct process_ops *ops, void *owner, struct err *e)
+{
+    return start(s, m, false, ops, owner, e);
+}
+
+struct process *process_hold(struct sandbox *s, struct message_spawn *m,
+                             const struct process_ops *ops, void *owner, struct err *e)
+{
+    return start(s, m, true, ops, owner, e);
 }
 
 void process_kill(struct process *p)
@@ -241,16 +263,11 @@ void process_signal(struct process *p, int number)
         send_u32(p, FRAME_SIGNAL, 0, (uint32_t)number);
 }
 
-void process_hold(struct process *p)
-{
-    sandbox_send_jail(p->sandbox, FRAME_GROUP_HOLD, p->id, NULL, 0);
-}
-
 void process_release(struct process *p, const struct process_ops *ops, void *owner)
 {
     p->ops = ops;
     p->owner = owner;
-    sandbox_send_jail(p->sandbox, FRAME_GROUP_RELEASE, p->id, NULL, 0);
+    run(p);
 }
 
 bool process_is_live(const struct process *p)

@@ -36,8 +36,9 @@ struct process *process_start(struct sandbox *s, struct message_spawn *m,
 void process_kill(struct process *p); /* it and all its descendants; idempotent; done still comes */
 void process_signal(struct process *p, int number); /* to the main process */
 
-/* A program that waits before it runs any code: as long as it does it is not watched. */
-void process_hold(struct process *p);
+/* A program that waits before it runs any code. */
+struct process *process_hold(struct sandbox *s, struct message_spawn *m,
+                             const struct process_ops *ops, void *owner, struct err *e);
 /* No more, and it has another owner from now on; what was told before is not told again. */
 void process_release(struct process *p, const struct process_ops *ops, void *owner);
 bool process_is_live(const struct process *p); /* nothing says that it has ended, or will */

@@ -36,7 +36,8 @@ struct sandbox {
     struct later              later;
     struct channel           *channels;
     uint32_t                  last_channel;
-    struct egress            *egress; /* serves the channels that init opens; or NULL */
+    uint32_t                  group_ahead; /* a channel to be, whose cgroup is made; or 0 */
+    struct egress            *egress;      /* serves the channels that init opens; or NULL */
     const struct sandbox_ops *ops;
     void                     *owner;
 
@@ -235,17 +236,45 @@ bool sandbox_is_well(const struct sandbox *s)
 
 /* ---- channels ---- */
 
-uint32_t sandbox_open_channel(struct sandbox *s, const struct channel_ops *ops, void *owner)
+static void open_channel(struct sandbox *s, uint32_t id, const struct channel_ops *ops, void *owner)
 {
     struct channel *c = calloc(1, sizeof *c);
 
     if (!c)
         abort();
-    *c = (struct channel){s->channels, ++s->last_channel, ops, owner};
+    *c = (struct channel){s->channels, id, ops, owner};
     s->channels = c;
     if (s->ending)
         later_ask(&s->later); /* it is lost already, and must hear so */
-    return c->id;
+}
+
+uint32_t sandbox_open_channel(struct sandbox *s, const struct channel_ops *ops, void *owner)
+{
+    uint32_t id = ++s->last_channel;
+
+    open_channel(s, id, ops, owner);
+    return id;
+}
+
+/* Init takes groups in the order in which they were made: so at most one is ahead, and it is the
+ * next to be used. */
+void sandbox_make_group_ahead(struct sandbox *s)
+{
+    if (s->group_ahead)
+        return;
+    s->group_ahead = ++s->last_channel;
+    sandbox_send_jail(s, FRAME_GROUP_MAKE, s->group_ahead, NULL, 0);
+}
+
+uint32_t sandbox_open_group(struct sandbox *s, const struct channel_ops *ops, void *owner)
+{
+    uint32_t id;
+
+    sandbox_make_group_ahead(s);
+    id = s->group_ahead;
+    s->group_ahead = 0;
+    open_channel(s, id, ops, owner);
+    return id;
 }
 
 void sandbox_close_channel(struct sandbox *s, uint32_t channel)

@@ -3,6 +3,7 @@
  * cancelled one has no owner any more and goes the same way: its program was killed. */
 #include "tools/fetches.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -200,8 +201,10 @@ struct fetch *fetch_start(
     if (!f)
         abort();
     f->fetches = all;
-    for (size_t i = 0; i < FETCHES_WORDS_MAX && words[i]; i++)
+    for (size_t i = 0; words[i]; i++) {
+        assert(i < FETCHES_WORDS_MAX);
         f->words[i] = str_dup(words[i]);
+    }
     f->limit_ms = limit_ms;
     f->done = done;
     f->owner = owner;

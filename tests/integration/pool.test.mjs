@@ -62,7 +62,7 @@ describe('how many', () => {
     assert.deepEqual(jails(s.pid), []);
     const write = (who, name) => who.call('run_js_ephemeral', { code: `import fs from 'node:fs'; fs.writeFileSync('files/${name}', ''); console.log(fs.readdirSync('files').sort())` });
     assert.match(text(await write(ann, 'a')), /\[ 'a' \]/);
-    await until(() => held(s.pid).length === 1, 'none is made for her');
+    await until(() => jails(s.pid).length === 1 && held(s.pid).length === 1, 'none is made for her'); // and the one she had is gone
     const [ready] = jails(s.pid);
     assert.match(text(await write(bob, 'b')), /\[ 'b' \]/);
     assert.ok(jails(s.pid).includes(ready), 'he got hers');

@@ -107,6 +107,8 @@ describe('types of a registry on loopback', limit, () => {
     header.fill(' ', 148, 156).write(`${header.reduce((a, b) => a + b, 0).toString(8).padStart(6, '0')}\0 `, 148);
     const zeros = gzipSync(Buffer.alloc(64 << 20));
     const many = gzipSync(Buffer.concat(Array.from({ length: 10_000 }, (_, i) => tarMember({ name: `package/${i}` }))));
+    const longNames = gzipSync(Buffer.concat(Array.from({ length: 100 }, (_, i) =>
+      Buffer.concat([tarMember({ name: 'long', type: 'L', content: `package/${'x'.repeat(4000)}${i}.d.ts` }), tarMember({ name: 'package/x' })]))));
     const hostile = {
       symlink: [member({ name: 'package/x', type: '2', link: '/etc/passwd' }), /"package\/x": it is neither a file nor a directory/],
       hardlink: [member({ name: 'package/x', type: '1', link: '/etc/passwd' }), /neither a file nor a directory/],
@@ -114,18 +116,22 @@ describe('types of a registry on loopback', limit, () => {
       absolute: [member({ name: '/tmp/evil.d.ts' }), /its name is absolute/],
       zeros: [{ '1.0.0': { tarball: Buffer.concat([gzipSync(header), ...Array(160).fill(zeros)]) } }, /"package\/zeros": the package is too large/],
       million: [{ '1.0.0': { tarball: Buffer.concat(Array(100).fill(many)) } }, /the package has too many files/],
+      names: [{ '1.0.0': { tarball: Buffer.concat(Array(100).fill(longNames)) } }, /the names of its files are too long/],
       garbage: [{ '1.0.0': { tarball: Buffer.from('hello') } }, /damaged/],
       cut: [{ '1.0.0': { tarball: tgz({ name: 'package/index.d.ts', content: 'x'.repeat(9999) }).subarray(0, 40) } }, /damaged/],
       json: [pack({ 'package.json': '{', 'index.d.ts': '' }), /its package.json is missing, or not JSON/],
       nojson: [{ '1.0.0': { tarball: tgz({ name: 'package/index.d.ts' }) } }, /its package.json is missing, or not JSON/],
       hash: [{ '1.0.0': { tarball: tgz({ name: 'package/index.d.ts' }), integrity: sha512('other') } }, /sha512 is not the one/],
     };
-    const registry = await serve(t, { good: pack({ 'index.d.ts': 'export {};\n' }), ...Object.fromEntries(Object.entries(hostile).map(([name, [release]]) => [name, release])) });
+    const values = `{"versions":{},"x":[${'{},'.repeat(1_100_000)}1]}`; // a few MB of these are hundreds in memory
+    const registry = await serve(t, { good: pack({ 'index.d.ts': 'export {};\n' }), ...Object.fromEntries(Object.entries(hostile).map(([name, [release]]) => [name, release])) },
+      (req, res) => req.url === '/values' && Boolean(res.end(values)));
     const s = await serverOf(t, registry.url, 'stdio, modern');
-    const names = [...Object.keys(hostile), 'unknown', '../up', 'good'];
+    const names = [...Object.keys(hostile), 'values', 'unknown', '../up', 'good'];
     const packages = await ask(s, [...names.map((name) => ({ name })), { name: 'good', version: 'file:../x' }, { name: 'good', version: '^2' }, { name: 'good', version: 'no-such-tag' }]);
     for (const [i, [name, [, sentence]]] of Object.entries(hostile).entries()) assert.match(packages[i].reason, sentence, name);
-    const [unknown, up, good, file, range, tag] = packages.slice(names.length - 3);
+    const [crowded, unknown, up, good, file, range, tag] = packages.slice(names.length - 4);
+    assert.match(crowded.reason, /values: the registry's answer has too many values in it/);
     assert.match(unknown.reason, /unknown: the registry does not have it/);
     assert.match(up.reason, /no name of an npm package/);
     assert.equal(good.types, '// index.d.ts\nexport {};\n');
@@ -214,6 +220,8 @@ describe('search', limit, () => {
     const packages = { a: readme('# a'), b: pack({ readme: 'plain', 'lib/README.md': 'not this' }), c: pack({ 'index.js': '' }), d: readme(long), f: readme('never asked for') };
     const registry = await serve(t, packages, (req, res) => {
       if (req.url.startsWith('/-/v1/search')) res.end(JSON.stringify(canned(['f', 0.1], ['c', 0.5, 10], ['b', 0.5, 20], ['a', 0.9], ['e', 0.4], ['d', 0.4])));
+      else if (req.url === '/a') res.end(JSON.stringify({ ...tagged('a', packages.a), readme: ' \n' })); // says nothing, so its tarball is asked
+      else if (req.url === '/b' && req.headers.accept === 'application/json') res.end(JSON.stringify({ ...tagged('b', packages.b), readme: 'of a document that is too large', pad: 'x'.repeat(33 << 20) }));
       else if (req.url === '/e') res.end(JSON.stringify({ ...tagged('e', {}), readme: `\n\n${'0123456789'.repeat(60)}` }));
       else return false;
       return true;
