@@ -30,9 +30,9 @@ struct channel {
     /* a process */
     pid_t         pid; /* 0 once reaped */
     int           in_fd;
-    struct buf    in; /* what its stdin has not taken yet */
+    struct buf    in;       /* what its stdin has not taken yet */
+    uint64_t      in_taken; /* bytes of it that are in its pipe, or were read */
     bool          in_ended;
-    uint64_t      in_taken;   /* bytes of it that are in its pipe, or were read */
     struct output outputs[2]; /* STREAM_OUT, STREAM_ERR */
 
     /* a file */
