@@ -271,13 +271,13 @@ static int bulk(struct buf *b, const char *text)
 
 static int exited(struct buf *b, const char *text)
 {
-    return message_pack_exited(b, &(struct message_exited){atoi(text), 0, 1000, 4096, false});
+    return message_pack_exited(b, &(struct message_exited){atoi(text), 0, 1000, 4096, 0, false});
 }
 
 static int exited_wildly(struct buf *b, const char *text)
 {
     (void)text;
-    return message_pack_exited(b, &(struct message_exited){-1, INT32_MAX, 0, 0, false});
+    return message_pack_exited(b, &(struct message_exited){-1, INT32_MAX, 0, 0, 0, false});
 }
 
 /* `text`: the port, then the last four bytes of the address. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,7 +30,8 @@ struct channel {
     /* a process */
     pid_t         pid; /* 0 once reaped */
     int           in_fd;
-    struct buf    in; /* what its stdin has not taken yet */
+    struct buf    in;       /* what its stdin has not taken yet */
+    uint64_t      in_taken; /* bytes of it that are in its pipe, or were read */
     bool          in_ended;
     struct output outputs[2]; /* STREAM_OUT, STREAM_ERR */
 
@@ -123,8 +125,12 @@ static int process_open(const struct frame *f, struct err *e)
 /* Nobody reads its stdin any more: the server need not send. */
 static void process_close_stdin(struct channel *c)
 {
+    int unread = 0;
+
     if (c->in_fd < 0)
         return;
+    ioctl(c->in_fd, FIONREAD, &unread);
+    c->in_taken -= (uint64_t)unread;
     fd_close(&c->in_fd);
     c->in.size = 0;
     if (!c->in_ended)
@@ -139,6 +145,7 @@ static void process_feed_stdin(struct channel *c)
             process_close_stdin(c);
         } else if (n > 0) {
             buf_drop(&c->in, (size_t)n);
+            c->in_taken += (uint64_t)n;
             outbox_send_credit(c->id, STREAM_IN, (uint32_t)n);
         }
     }
@@ -185,6 +192,7 @@ static void process_exited(struct channel *c, int status, const struct rusage *u
     c->pid = 0;
     c->in_ended = true; /* the exit says it all: no END for its stdin */
     process_close_stdin(c);
+    m.stdin_bytes = c->in_taken;
     buf_init(&b, 64);
     if (message_pack_exited(&b, &m) == 0)
         outbox_send(FRAME_EXITED, c->id, 0, b.data, b.size);

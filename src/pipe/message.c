@@ -351,6 +351,7 @@ int message_pack_exited(struct buf *b, const struct message_exited *m)
     TRY(put_u32(b, (uint32_t)m->signal));
     TRY(put_u64(b, m->cpu_us));
     TRY(put_u64(b, m->max_rss_bytes));
+    TRY(put_u64(b, m->stdin_bytes));
     return put_number(b, m->disk_full, 1);
 }
 
@@ -362,6 +363,7 @@ int message_unpack_exited(const struct frame *f, struct message_exited *ret, str
     ret->signal = (int32_t)get_u32(&r);
     ret->cpu_us = get_u64(&r);
     ret->max_rss_bytes = get_u64(&r);
+    ret->stdin_bytes = get_u64(&r);
     ret->disk_full = get_bool(&r);
     bool by_exit = ret->code >= 0 && ret->code <= 255 && ret->signal == 0;
     bool by_signal = ret->code == -1 && ret->signal >= 1 && ret->signal <= 64;

@@ -73,7 +73,8 @@ struct message_exited {
     int32_t  signal; /* or 0 */
     uint64_t cpu_us; /* of it and what it waited for */
     uint64_t max_rss_bytes;
-    bool     disk_full; /* no free block or inode in the writable places, at that moment */
+    uint64_t stdin_bytes; /* of its stdin that it took; if that had been ended, all there were */
+    bool     disk_full;   /* no free block or inode in the writable places, at that moment */
 };
 
 /* Where code inside wanted to connect to. */

@@ -1,6 +1,9 @@
-/* Theory of operation. The gate is read from stdin: one byte and the end release it, and it puts
+/* Theory of operation. The gate is read from stdin: one byte releases it, and it puts
  * /dev/null in that place, which is what a run without a stdin has. So the pipe needs no message
- * for it, and the code that runs then finds no descriptor of ours. */
+ * for it, and the code that runs then finds no descriptor of ours.
+ *
+ * Its stdin is not ended, so that its exit tells whether it took that byte: if not, nothing of the
+ * script has run (run.c). */
 #include "sandbox/held.h"
 
 #include <stdlib.h>
@@ -156,7 +159,6 @@ void held_release(struct held *h, struct process **ret, const struct process_ops
     if (h->started) /* its time is counted from before, not from when we come to it */
         ops->started(owner);
     process_write_stdin(h->process, (const uint8_t *)"g", 1);
-    process_end_stdin(h->process);
     for (int i = STREAM_OUT; i <= STREAM_ERR; i++)
         if (h->said[i].size > 0)
             ops->output(owner, (uint8_t)i, h->said[i].data, h->said[i].size);

@@ -28,6 +28,8 @@ struct run {
     struct held           *held;
     uint32_t               life; /* a channel on which nothing comes but the sandbox's end */
     struct process        *process;
+    bool                   at_gate;     /* it was held */
+    bool                   never_began; /* a fact: it ended there */
     struct deadline        deadline;
     struct later           later;
     bool                   started;
@@ -74,7 +76,8 @@ static void spawn(struct run *r)
     struct held         *held = r->held;
 
     r->held = NULL;
-    if (held && held_fits(held, r->spec)) {
+    r->at_gate = held && held_fits(held, r->spec);
+    if (r->at_gate) {
         r->waiting = true;
         held_release(held, &r->process, &process_ops, r);
         return;
@@ -122,7 +125,8 @@ static void run_step(void *owner)
             spawn(r);
             break;
         case RUN_WAIT:
-            r->state = RUN_DONE;
+            r->state = r->never_began ? RUN_SPAWN : RUN_DONE;
+            r->never_began = false;
             break;
         case RUN_DONE:
             finish(r);
@@ -185,6 +189,17 @@ static void on_stdin_room(void *owner)
     r->ops->stdin_room(r->owner);
 }
 
+/* A Node that was held was killed by others, before it took the byte that lets it go: it has run
+ * nothing. Commands do that (pkill), and their answer may come before its end. */
+static bool ended_at_gate(const struct run *r, const struct process_result *p)
+{
+    const struct verdict_facts *f = &r->result.facts;
+    bool ended_by_us = f->timed_out || f->cancelled || f->output_exceeded || f->quota_exceeded;
+
+    return r->at_gate && !r->result.err.kind && !p->err.kind && p->exited.stdin_bytes == 0 &&
+           !ended_by_us;
+}
+
 static void on_done(void *owner, const struct process_result *p)
 {
     struct run           *r = owner;
@@ -192,6 +207,13 @@ static void on_done(void *owner, const struct process_result *p)
 
     r->process = NULL;
     r->waiting = false;
+    later_ask(&r->later);
+    r->never_began = ended_at_gate(r, p);
+    if (r->never_began) { /* the next one has as long to start as this one had */
+        r->started = false;
+        deadline_set(&r->deadline, START_MS);
+        return;
+    }
     if (!r->result.err.kind)
         r->result.err = p->err;
     f->code = p->exited.code;
@@ -203,7 +225,6 @@ static void on_done(void *owner, const struct process_result *p)
     r->result.cpu_us = p->counters.cpu_us ? p->counters.cpu_us : p->exited.cpu_us;
     r->result.peak_bytes = p->counters.peak_bytes;
     r->result.max_rss_bytes = p->exited.max_rss_bytes;
-    later_ask(&r->later);
 }
 
 static const struct process_ops process_ops = {

@@ -166,6 +166,29 @@ describe('what is lost', () => {
 });
 
 describe('a Node that is held', () => {
+  test('that was let go and is killed before it began: the run has one of its own', limit, async (t) => {
+    const s = await serve(t, ['--pool', '0']), id = text(await s.call('sandbox_initialize', {}));
+    const [victim] = await until(() => held(s.child.pid).length === 1 && held(s.child.pid), 'no Node is held');
+    const written = async () => (await s.ask('resources/read', { uri: `sandbox://${id}/index.js` })).result?.contents[0].text;
+    process.kill(victim, 'SIGSTOP');
+    const answer = s.call('run_js', { container_id: id, code: 'console.log(1)' });
+    await until(async () => await written() === 'console.log(1)' && await written(), 'the script does not come'); // and then its byte has
+    process.kill(victim, 'SIGKILL');
+    says(await answer, 1);
+    await end(s);
+  });
+
+  test('and that is killed while the files of its run are written: there is another one, or the run says by what it ended', limit, async (t) => {
+    const s = await serve(t, ['--pool', '0']);
+    const id = text(await s.call('sandbox_initialize', {}));
+    for (let i = 0; i < 30; i++) {
+      await until(() => held(s.child.pid).length === 1, 'no Node is held');
+      await s.call('sandbox_exec', { container_id: id, commands: ['pkill -f index.js'] }); // itself, too: so its answer comes first
+      assert.match(text(await s.call('run_js', { container_id: id, code: `console.log(${i})` })), new RegExp(`:\\n${i}\\n$|SIGTERM`));
+    }
+    await end(s);
+  });
+
   test('is let go when its sandbox is unused for long, and comes back with the next run', limit, async (t) => {
     const s = await serve(t, ['--pool', '0', '--hold', '1s']);
     const id = text(await s.call('sandbox_initialize', {})), once = () => s.call('run_js', { container_id: id, code: 'console.log(1)' });

@@ -568,6 +568,9 @@ static void an_exit_is_told_with_its_usage(void **state)
     disk_is_full = true;
     spawn(1, "/p", true);
     expect(FRAME_STARTED, 1, 0);
+    assert_int_equal(send_frame(FRAME_DATA, 1, STREAM_IN, "abc", 3), 1);
+    expect_credit(1, 3);
+    assert_int_equal(read(program.in, &(char){0}, 1), 1);
     assert_int_equal(send_u32(FRAME_SIGNAL, 1, 0, SIGTERM), 1);
     waitid(P_PID, (id_t)program.pid, NULL, WEXITED | WNOWAIT);
     channel_reap();
@@ -579,6 +582,7 @@ static void an_exit_is_told_with_its_usage(void **state)
     assert_int_equal(m.signal, SIGTERM);
     assert_true(m.disk_full);
     assert_true(m.max_rss_bytes > 0);
+    assert_int_equal(m.stdin_bytes, 1);
     expect(FRAME_EXITED, 1, 0);
     expect_nothing();                                           /* no END for its stdin */
     assert_int_equal(send_u32(FRAME_SIGNAL, 1, 0, SIGKILL), 1); /* nobody is hit */

@@ -33,7 +33,7 @@ static int pack_write_file(struct buf *b)
 
 static int pack_exited(struct buf *b)
 {
-    return message_pack_exited(b, &(struct message_exited){-1, 9, 1ULL << 40, 3, true});
+    return message_pack_exited(b, &(struct message_exited){-1, 9, 1ULL << 40, 3, 1, true});
 }
 
 static const struct message_connect somewhere = {{0x20, 1, [15] = 7}, 443};
@@ -178,6 +178,7 @@ static int check_exited(const struct frame *f, struct err *e)
     assert_int_equal(m.signal, 9);
     assert_int_equal(m.cpu_us, 1ULL << 40);
     assert_int_equal(m.max_rss_bytes, 3);
+    assert_int_equal(m.stdin_bytes, 1);
     assert_true(m.disk_full);
     return 0;
 }
