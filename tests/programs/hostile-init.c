@@ -72,9 +72,9 @@ static void put_exited(int32_t code, int32_t signal, uint8_t disk_full)
 {
     struct __attribute__((packed)) {
         int32_t  code, signal;
-        uint64_t cpu_us, rss;
+        uint64_t cpu_us, rss, stdin_bytes;
         uint8_t  disk_full;
-    } m = {code, signal, 1, 1, disk_full};
+    } m = {code, signal, 1, 1, 0, disk_full};
 
     put_frame(FRAME_EXITED, 0, channel, &m, sizeof m);
 }

@@ -211,8 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(references),    cmocka_unit_test(gathers),
         cmocka_unit_test(empty_files),   cmocka_unit_test(follows_names_of_the_package),
-        cmocka_unit_test(lists_so_many),
-        cmocka_unit_test(empty_files_need_room_too),
+        cmocka_unit_test(lists_so_many), cmocka_unit_test(empty_files_need_room_too),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
