@@ -11,6 +11,8 @@
 #include <linux/if_packet.h>
 #include <linux/io_uring.h>
 #include <linux/keyctl.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
 #include <linux/perf_event.h>
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
@@ -26,6 +28,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -112,6 +115,28 @@ static int probe_fsopen(char **a)
     return syscall(SYS_fsopen, "tmpfs", 0) < 0 ? -1 : say(a[0]);
 }
 
+static int probe_open_tree(char **a)
+{
+    return syscall(SYS_open_tree, AT_FDCWD, "/", 1 /* OPEN_TREE_CLONE */) < 0 ? -1 : say(a[0]);
+}
+
+/* A number is as good as a path, for who may use it: no root and no mount stands between. */
+static int
+probe_handle(char **a) /* a file; where it is opened by its number, somewhere beside it */
+{
+    char                text[WORD_MAX] = "";
+    int                 mount_id, beside = open(a[1], O_RDONLY), fd;
+    struct file_handle *handle = calloc(1, sizeof *handle + MAX_HANDLE_SZ);
+
+    if (beside < 0 || !handle)
+        return -1;
+    handle->handle_bytes = MAX_HANDLE_SZ;
+    if (name_to_handle_at(AT_FDCWD, a[0], handle, &mount_id, 0) < 0)
+        return -1;
+    fd = open_by_handle_at(beside, handle, O_RDONLY);
+    return fd < 0 || read(fd, text, sizeof text - 1) < 0 ? -1 : say(text);
+}
+
 /* ---- namespaces ---- */
 
 static int probe_unshare(char **a)
@@ -150,6 +175,37 @@ static int probe_setns(char **a)
 static int probe_ptrace(char **a)
 {
     return ptrace(PTRACE_SEIZE, INIT, NULL, NULL) < 0 ? -1 : say(a[0]);
+}
+
+static int probe_limits(char **a) /* its own, given back to it */
+{
+    struct rlimit now;
+
+    if (prlimit(INIT, RLIMIT_NOFILE, NULL, &now) < 0 ||
+        prlimit(INIT, RLIMIT_NOFILE, &now, NULL) < 0)
+        return -1;
+    return say(a[0]);
+}
+
+static int probe_affinity(char **a)
+{
+    cpu_set_t now;
+
+    if (sched_getaffinity(INIT, sizeof now, &now) < 0 ||
+        sched_setaffinity(INIT, sizeof now, &now) < 0)
+        return -1;
+    return say(a[0]);
+}
+
+/* At 0, unlike 1, a crash starts the host's core_pattern program. */
+static int probe_core(char **a)
+{
+    struct rlimit none = {0, 0}, now = {1, 1};
+
+    if (prlimit(0, RLIMIT_CORE, &none, NULL) < 0 || prlimit(0, RLIMIT_CORE, NULL, &now) < 0)
+        return -1;
+    errno = EPERM;
+    return now.rlim_max == 0 ? say(a[0]) : -1;
 }
 
 /* Where init keeps what it may write: of its maps the first such. */
@@ -289,6 +345,22 @@ static int probe_packet(char **a)
     return socket(AF_PACKET, SOCK_RAW, 0) < 0 ? -1 : say(a[0]);
 }
 
+/* By netlink; its answer is the errno of the first message that it acknowledges or refuses. */
+static int ask_kernel(int protocol, const void *message, size_t size)
+{
+    struct {
+        struct nlmsghdr head;
+        struct nlmsgerr error;
+        char            rest[512];
+    } told;
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+
+    if (fd < 0 || send(fd, message, size, 0) < 0 || recv(fd, &told, sizeof told, 0) < 0)
+        return -1;
+    errno = -told.error.error;
+    return errno ? -1 : 0;
+}
+
 /* One more address for lo, as the first step of whoever would lead the routes elsewhere. */
 static int probe_address(char **a)
 {
@@ -303,17 +375,36 @@ static int probe_address(char **a)
              .body = {.ifa_family = AF_INET, .ifa_prefixlen = 32, .ifa_index = 1},
              .attr = {.rta_len = RTA_LENGTH(4), .rta_type = IFA_LOCAL},
              .address.s_addr = htonl(0xc0000209)}; /* 192.0.2.9, nobody's */
-    struct {
-        struct nlmsghdr head;
-        struct nlmsgerr error;
-        char            rest[512];
-    } told;
-    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
-    if (fd < 0 || send(fd, &ask, sizeof ask, 0) < 0 || recv(fd, &told, sizeof told, 0) < 0)
-        return -1;
-    errno = -told.error.error;
-    return errno ? -1 : say(a[0]);
+    return ask_kernel(NETLINK_ROUTE, &ask, sizeof ask) < 0 ? -1 : say(a[0]);
+}
+
+/* The rules that lead all connections to init: the table of jail/redirect.c, in a batch. */
+static int probe_redirect(char **a)
+{
+    enum { NAME = sizeof "jerboa", DELETE = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_DELTABLE };
+    enum { MARK = sizeof(struct nlmsghdr) + sizeof(struct nfgenmsg) };
+    struct {
+        struct nlmsghdr begin;
+        struct nfgenmsg begin_body;
+        struct nlmsghdr delete;
+        struct nfgenmsg delete_body;
+        struct nlattr   attr;
+        char            name[NLA_ALIGN(NAME)];
+        struct nlmsghdr end;
+        struct nfgenmsg end_body;
+    } ask = {
+        .begin = {MARK, NFNL_MSG_BATCH_BEGIN, NLM_F_REQUEST, 1},
+        .begin_body = {.res_id = htons(NFNL_SUBSYS_NFTABLES)},
+        .delete = {MARK + NLA_HDRLEN + NLA_ALIGN(NAME), DELETE, NLM_F_REQUEST | NLM_F_ACK, 2},
+        .delete_body = {.nfgen_family = AF_INET},
+        .attr = {NLA_HDRLEN + NAME, NFTA_TABLE_NAME},
+        .name = "jerboa",
+        .end = {MARK, NFNL_MSG_BATCH_END, NLM_F_REQUEST, 3},
+        .end_body = {.res_id = htons(NFNL_SUBSYS_NFTABLES)},
+    };
+
+    return ask_kernel(NETLINK_NETFILTER, &ask, sizeof ask) < 0 ? -1 : say(a[0]);
 }
 
 /* ---- files ---- */
@@ -425,6 +516,12 @@ static const struct {
     {"descriptors", 2, probe_descriptors},
     {"processes", 2, probe_processes},
     {"memory", 2, probe_memory},
+    {"redirect", 1, probe_redirect},
+    {"open_tree", 1, probe_open_tree},
+    {"handle", 2, probe_handle},
+    {"limits", 1, probe_limits},
+    {"affinity", 1, probe_affinity},
+    {"core", 1, probe_core},
 };
 
 int main(int argc, char **argv)

@@ -101,6 +101,9 @@ export const probes = [
   { name: 'chroot', walls: ['call chroot', capabilities], ready: secretIn('shown', 'secret'), code: call('chroot', (at) => at.shown, '/secret') },
   { name: 'pivot_root', walls: ['call pivot_root', capabilities, landlock], ready: secretIn('shown', 'secret'), code: call('pivot_root', (at) => at.shown, '/secret') },
   { name: 'fsopen', walls: ['call fsopen', capabilities], code: call('fsopen', word) },
+  { name: 'open_tree', walls: ['call open_tree', capabilities], code: call('open_tree', word) },
+  { name: 'a file by its handle', root: true, walls: null, why: 'the filter, and capabilities of the machine itself', ready: secretIn('shown', 'secret'),
+    code: call('handle', (at) => `${at.shown}/secret`, (at) => at.shown) },
   { name: 'a device in a shown directory', root: true, walls: ['devices /workspace/dir'],
     ready: (host) => { if (!fs.existsSync(`${host.shown}/device`)) execFileSync('mknod', ['-m', '666', `${host.shown}/device`, 'c', '1', '5']); },
     code: call('device', (at) => `${at.shown}/device`, word) },
@@ -116,6 +119,8 @@ export const probes = [
   { name: 'ptrace of init', walls: ['call ptrace', capabilities], code: call('ptrace', word) },
   { name: 'process_vm_readv of init', walls: ['call process_vm_readv', capabilities], code: call('vm-read', word) },
   { name: 'process_vm_writev of init', walls: ['call process_vm_writev', capabilities], code: call('vm-write', word) },
+  { name: 'limits of init', walls: ['call prlimit64'], code: call('limits', word) },
+  { name: 'processors of init', walls: ['call sched_setaffinity'], code: call('affinity', word) },
   { name: '/proc/1/mem', walls: [capabilities], code: (at) => `fs.openSync('/proc/1/mem', 'r'); process.stdout.write(${text(at.secret)})` },
   { name: 'init\'s own program', walls: [capabilities], code: (at) => `fs.readlinkSync('/proc/1/exe'); process.stdout.write(${text(at.secret)})` },
   { name: 'the pipe of init', walls: ['call pidfd_open', 'call pidfd_getfd', capabilities], code: call('pipe', word) },
@@ -142,6 +147,7 @@ export const probes = [
     code: (at) => `const file = '/proc/sys/net/ipv4/ip_default_ttl'; fs.writeFileSync(file, '77', { flag: 'r+' }); if (+fs.readFileSync(file) === 77) process.stdout.write(${text(at.secret)})` },
   { name: 'core_pattern', root: true, walls: null, why: 'a user namespace, and all of /proc/sys read-only', // opened and left as it is
     code: (at) => `fs.openSync('/proc/sys/kernel/core_pattern', 'r+'); process.stdout.write(${text(at.secret)})` },
+  { name: 'a core limit of 0', walls: ['call prlimit64'], code: call('core', word) },
   { name: 'the name of the host', walls: null, why: 'a host name of its own', ready: (host) => { host.secret = hostname(); }, code: () => `process.stdout.write((await import('node:os')).hostname())` },
   { name: 'where its cgroup lies', walls: ['step hide cgroup'], ready: (host) => { host.secret = `jerboa-test-${process.pid}`; }, code: read(() => '/proc/self/cgroup') },
 
@@ -151,6 +157,7 @@ export const probes = [
     ready: async (host) => { host.path = `\0jerboa-escape-${process.pid}-${Math.random()}`; await listen(host, host.path); }, code: connect((at) => ({ path: at.path })) },
   { name: 'a raw socket', walls: ['call socket', capabilities], code: call('raw', word) },
   { name: 'a packet socket', walls: ['call socket', capabilities], code: call('packet', word) },
+  { name: 'undoing the redirect', walls: ['call socket', capabilities], code: call('redirect', word) },
   { name: 'another address, by netlink', walls: [capabilities], code: call('address', word) },
 
   // ---- what it leaves in FILES_DIR ----
