@@ -45,7 +45,7 @@ bench-short: all ## a third of each bar, without peers: what CI demands
 	@bench/run $(BUILD) short
 
 bench-parts: all ## what single parts cost, as ratios within one run
-	@bench/parts $(BUILD)
+	@bench/run $(BUILD) parts
 
 fuzz: $(STAMP) ## fuzz each target for TIME seconds
 	@tools/fuzz $(TIME)

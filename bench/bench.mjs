@@ -7,7 +7,7 @@ import { loadavg } from 'node:os';
 import path from 'node:path';
 
 import { burst, clients, gatedMiB, live, residentMiB, ungatedMiB } from './load.mjs';
-import { coldTurn, nodeModules, ourTurn, ownStore } from './ours.mjs';
+import { coldTurn, nodeModules, ourTurn, place } from './ours.mjs';
 import { peers, writeScripts } from './peers.mjs';
 import { draw } from './plot.mjs';
 import { endPrograms } from './programs.mjs';
@@ -17,10 +17,7 @@ import { bars } from './work.mjs';
 
 const [build, runtime] = process.argv.slice(2, 4).map((p) => path.resolve(p));
 const rounds = Number(process.argv[4] ?? 15), pauseMs = 250;
-const program = path.join(build, 'jerboa');
-const home = ownStore(build, runtime), env = { JERBOA_HOME: home };
-const node = path.join(home, 'runtimes', path.basename(runtime), 'bin/node');
-const dir = path.join(build, 'bench/work');
+const { program, home, env, node, dir } = place(build, runtime);
 const load = loadavg()[0];
 const say = (text) => process.stderr.write(`bench: ${text}\n`);
 
@@ -73,8 +70,7 @@ async function everybody() {
 // ---- what is not a time ----
 
 async function figures(samples, resident) {
-  const of = (bar, value, more) => ({ ...bar, ...more, value });
-  const more = (key, who) => median(samples[key][who]);
+  const of = (bar, value) => ({ ...bar, value }), ms = (key, who) => median(samples[key][who]);
   say('many at once');
   const rate = await burst(program, env);
   const { rate: calls, errors } = await clients(program, env, 8, 60);
@@ -83,7 +79,7 @@ async function figures(samples, resident) {
   const { answers, seconds } = await live(program, env, 200);
   if (errors.length > 0) say(`first error of the 8 clients: ${errors[0]}`);
   return [
-    of(bars.cold, more('cold', 'jerboa') - more('hello', 'node')),
+    of(bars.cold, ms('cold', 'jerboa') - ms('hello', 'node')),
     of(bars.burst, rate),
     of(bars.errors, errors.length),
     { name: '8 clients for 60 s: calls', unit: '/s', value: calls },

@@ -4,7 +4,6 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { start, startHttp } from './client.mjs';
-import { known } from './ours.mjs';
 import { echo, scripts } from './work.mjs';
 
 const hello = { code: scripts.hello.code };
@@ -88,7 +87,7 @@ export const residentMiB = (pid) => memory(pid, 'Rss');
  * What each of ten sandboxes, and of those in the pool, takes that wait for their first call: jail, init, and a held Node if there is one.
  * undefined: they do not become as wanted, with so many Nodes for each jail.
  */
-const ready = (jerboa, env, options, nodes) => withServer(onStdio(jerboa, known(jerboa, options), env), async (server) => {
+const ready = (program, env, args, nodes) => withServer(onStdio(program, args, env), async (server) => {
   for (let i = 0; i < 10; i++) await server.call('sandbox_initialize', {});
   const all = () => descendants(server.pid), asWanted = (pids) => named(pids, 'node').length === nodes * named(pids, 'jerboa-jail').length;
   for (let i = 0; i < 50 && !asWanted(all()); i++) await pause(100);
@@ -97,8 +96,8 @@ const ready = (jerboa, env, options, nodes) => withServer(onStdio(jerboa, known(
   return asWanted(pids) ? pids.reduce((sum, pid) => sum + memory(pid, 'Pss'), 0) / named(pids, 'jerboa-jail').length : undefined;
 });
 
-export const gatedMiB = (program, env) => ready(program, env, {}, 1);
-export const ungatedMiB = (program, env) => ready(program, env, { hold: 0 }, 0);
+export const gatedMiB = (program, env) => ready(program, env, [], 1);
+export const ungatedMiB = (program, env) => ready(program, env, ['--hold', '0'], 0);
 
 /** So many sandboxes, each of which answers. Returns how many there were, and the seconds it took to make them. */
 export const live = (program, env, count) => withServer(onStdio(program, ['--sandboxes', String(Math.ceil(count * 1.1))], env), async (server) => {

@@ -3,9 +3,9 @@
  *   mcp-trips COUNT WINDOW FIRST EACH PROGRAM [ARGS…]
  *
  * Starts the program, sends the line FIRST and waits for a line; then sends the line EACH, COUNT
- * times, with at most WINDOW lines unanswered: 1 is one by one. Prints `name value` lines: first_ms
- * from before the start to the first answer, trips_per_s of the rest, cpu_us_per_trip that the
- * program used (its start included), answer_bytes of the last.
+ * times, with at most WINDOW lines unanswered: 1 is one by one. Prints `name value` lines:
+ * trips_per_s of the latter, cpu_us_per_trip that the program used (its start included),
+ * answer_bytes of the last.
  * Notifications would count as answers: ask for none. */
 #include <fcntl.h>
 #include <poll.h>
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
 {
     long          count = argc < 6 ? 0 : strtol(argv[1], NULL, 10);
     long          window = argc < 6 ? 0 : strtol(argv[2], NULL, 10);
-    double        began = now_ms(), first, last;
+    double        first, last;
     size_t        bytes = 0;
     struct rusage used;
     int           status;
@@ -136,7 +136,6 @@ int main(int argc, char **argv)
     close(to_fd);
     if (wait4(pid, &status, 0, &used) != pid || status != 0)
         return 1;
-    printf("first_ms %.3f\n", first - began);
     printf("trips_per_s %.0f\n", (double)count * 1e3 / (last - first));
     printf("cpu_us_per_trip %.3f\n", cpu_us(&used) / (double)(count + 1));
     printf("answer_bytes %zu\n", bytes);

@@ -1,6 +1,5 @@
 // ours.mjs: what Jerboa does for each row: real calls to `jerboa serve`, and `jerboa run`.
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 
 import { start } from './client.mjs';
@@ -11,7 +10,7 @@ import { echo, scripts } from './work.mjs';
  * A store of the bench's own, which it may change, with the runtime and the installers of the user's. The runtime is a copy: so no process
  * outside, this one included, shares its pages. It stays for the next time.
  */
-export function ownStore(build, runtime) {
+function ownStore(build, runtime) {
   const home = path.join(build, 'bench/home'), from = path.dirname(path.dirname(runtime)), fresh = path.join(home, 'new');
   const tools = existsSync(path.join(from, 'tools')) ? readdirSync(path.join(from, 'tools')).map((name) => `tools/${name}`) : [];
   for (const entry of [`runtimes/${path.basename(runtime)}`, ...tools]) {
@@ -23,6 +22,13 @@ export function ownStore(build, runtime) {
     renameSync(fresh, to);
   }
   return home;
+}
+
+/** What is measured, and where: the program, its store and its environment, the Node in that store, a directory for what peers run. */
+export function place(build, runtime) {
+  const home = ownStore(build, runtime);
+  return { program: path.join(build, 'jerboa'), home, env: { JERBOA_HOME: home },
+    node: path.join(home, 'runtimes', path.basename(runtime), 'bin/node'), dir: path.join(build, 'bench/work') };
 }
 
 /** The entry of the layer that has this package, and none of the others. */
@@ -47,12 +53,6 @@ function forgetLayer(home, name) {
 
 function printed({ structuredContent }, prints) {
   if (structuredContent.stdout !== prints) throw new Error(`printed ${JSON.stringify(structuredContent.stdout)}`);
-}
-
-/** Options of `serve` that this build knows: so an older one can be measured, too. */
-export function known(program, options) {
-  const help = spawnSync(program, ['help', 'serve'], { encoding: 'utf8' }).stdout;
-  return Object.entries(options).filter(([name]) => help.includes(` --${name} `)).flatMap(([name, value]) => [`--${name}`, String(value)]);
 }
 
 /** The turn of a server that lives as long as the rounds do. */

@@ -1,10 +1,8 @@
-// plot.mjs: the picture of a bench.json, as SVG. `node bench/plot.mjs build/bench.json docs/speed.svg` draws it anew.
+// plot.mjs: the picture of a report (report.mjs), as SVG.
 //
 // A lane a row, one line in it for each of those who were measured, on a logarithmic axis: a mark at the median, a whisker to p99. The
 // predecessor was measured elsewhere: its mark is hollow and stands where its bare-node units are on this machine. The dotted line is
 // the bar. The picture brings its own background, light or dark as the reader's system is.
-import { readFileSync, writeFileSync } from 'node:fs';
-
 import { absent } from './report.mjs';
 
 const WIDTH = 960, LEFT = 240, RIGHT = 214, TOP = 124, LINE = 9, GAP = 16;
@@ -106,5 +104,3 @@ ${[...legend(r, whos), ...flat, ...notes.map((words, i) => text(24, bottom + 44 
 </svg>
 `;
 }
-
-if (process.argv[1] === import.meta.filename) writeFileSync(process.argv[3], draw(JSON.parse(readFileSync(process.argv[2], 'utf8'))));

@@ -1,10 +1,11 @@
 // report.mjs: what was measured, as one value, which is build/bench.json, and as a table.
 import { cpus, release, totalmem } from 'node:os';
 
+import { keeps, limitOf } from './table.mjs';
 import { median, p99 } from './turns.mjs';
 import { rows, unit } from './work.mjs';
 
-const kept = ({ value, most, least }) => value !== undefined && (most === undefined ? value >= least : value <= most);
+const hasBound = ({ most, least }) => (most ?? least) !== undefined;
 
 /** Everything that is told, from samples: key -> who -> [ms]. */
 export function report({ samples, peers, figures, rounds, pauseMs, version, load }) {
@@ -30,7 +31,7 @@ export const absent = ({ peers, rows }) => Object.values(peers).flatMap(({ name,
 ]);
 
 export const missed = ({ rows, figures }) =>
-  [...rows.filter(({ ratio, bar }) => bar && ratio < bar), ...figures.filter((f) => (f.most ?? f.least) !== undefined && !kept(f))].map(({ name }) => name);
+  [...rows.filter(({ ratio, bar }) => bar && ratio < bar), ...figures.filter((f) => hasBound(f) && !keeps(f, f.value))].map(({ name }) => name);
 
 // ---- as text ----
 
@@ -53,8 +54,7 @@ export function toText(r) {
     row.ratio ? times(row.ratio) : '', row.bar ? `${row.bar}x` : '', row.bar ? (row.ratio >= row.bar ? 'ok' : 'NOT OK') : '',
     row.overDocker ? times(row.overDocker) : '']);
   const bounds = r.figures.map((f) => [f.name, figureText(f.value, f.unit),
-    f.most !== undefined ? `<= ${figureText(f.most, f.unit)}` : f.least !== undefined ? `>= ${figureText(f.least, f.unit)}` : '',
-    (f.most ?? f.least) === undefined ? '' : kept(f) ? 'ok' : 'NOT OK']);
+    hasBound(f) ? limitOf(f, (value) => figureText(value, f.unit)) : '', !hasBound(f) ? '' : keeps(f, f.value) ? 'ok' : 'NOT OK']);
   return [
     `${r.date}, ${r.machine.cores} cores (${r.machine.cpu}), ${r.machine.memoryGiB} GiB, Linux ${r.machine.kernel}, Node ${r.peers.node.version}, jerboa ${r.version}; load before ${r.machine.loadBefore.toFixed(1)}.`,
     `Milliseconds, median / p99 of ${r.rounds} rounds, ${r.pauseMs} ms of pause before each call; one ${r.unit.name} is ${ms(r.unit.median)} ms here.`,

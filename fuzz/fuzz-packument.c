@@ -1,13 +1,15 @@
 /* fuzz-packument - a registry's document and its answer to a search, both hostile.
  *
  * An input is a range, a newline, JSON. Asserted: what is picked can be used as it is (a version
- * that may stand in a file name, an address on our registry), and at most so many are found. */
+ * that may stand in a file name, an address on our registry), and what is found has its bounds. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "npm/document.h"
+#include "npm/package_name.h"
 #include "npm/packument.h"
 #include "npm/search_answer.h"
 
@@ -42,18 +44,27 @@ static void search(const json_t *document)
     autojson json_t *list = search_answer_pick(document, 5);
 
     require(json_array_size(list) <= 5);
-    for (size_t i = 0; i < json_array_size(list); i++)
-        require(json_is_string(json_object_get(json_array_get(list, i), "name")) &&
-                json_is_string(json_object_get(json_array_get(list, i), "description")));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *name = json_object_get(json_array_get(list, i), "name");
+        const json_t *description = json_object_get(json_array_get(list, i), "description");
+        require(package_name_is_one(json_string_value(name), json_string_length(name)));
+        require(json_is_string(description) &&
+                json_string_length(description) <= 4 * SEARCH_ANSWER_DESCRIPTION);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const uint8_t   *line = size ? memchr(data, '\n', size) : NULL;
-    autofree char   *range = str_ndup((const char *)data, line ? (size_t)(line - data) : 0);
-    autojson json_t *document =
-        line ? json_parse((const char *)line + 1, size - (size_t)(line + 1 - data), NULL) : NULL;
+    size_t           head = line ? (size_t)(line - data) : 0;
+    autofree char   *range = str_ndup((const char *)data, head);
+    autofree char   *text = line ? malloc(size) : NULL;
+    autojson json_t *document = NULL;
 
+    if (!text)
+        return 0;
+    memcpy(text, line + 1, size - head - 1);
+    document = document_parse(text, size - head - 1, NULL);
     if (!document)
         return 0;
     pick(document, &(struct release_want){.range = range, .use_tags = true});

@@ -119,7 +119,7 @@ static void tell_walls(void)
 
 static void heard_by_jail(const struct frame *f)
 {
-    if (f->type == FRAME_GROUP_END)
+    if (f->type == FRAME_GROUP_END || f->type == FRAME_GROUP_DROP)
         answer_group_end(f->channel);
     else if (f->type == FRAME_PLAN)
         tell_walls();

@@ -440,6 +440,7 @@ static const struct word {
     {"plan", FRAME_PLAN, 0, bytes, "{}"},
     {"group-make", FRAME_GROUP_MAKE, 0, NULL, NULL},
     {"group-run", FRAME_GROUP_RUN, 0, NULL, NULL},
+    {"group-drop", FRAME_GROUP_DROP, 0, NULL, NULL},
     {"group-end", FRAME_GROUP_END, 0, NULL, NULL},
     {"group-ended", FRAME_GROUP_ENDED, 0, group_ended, NULL},
     {"walls", FRAME_WALLS, 0, bytes, "[{\"name\":\"landlock\",\"on\":false}]"},

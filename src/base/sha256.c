@@ -96,7 +96,7 @@ void sha256_end(struct sha256 *h, uint8_t ret[SHA256_SIZE])
         ret[i] = (uint8_t)(h->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-void sha256_hex(struct sha256 *h, char ret[2 * SHA256_SIZE + 1])
+void sha256_hex(struct sha256 *h, char ret[SHA256_HEX_SIZE])
 {
     finish(h);
     for (size_t i = 0; i < 8; i++)

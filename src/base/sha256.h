@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SHA256_SIZE = 32 };
+enum { SHA256_SIZE = 32, SHA256_HEX_SIZE = 2 * SHA256_SIZE + 1 };
 
 struct sha256 {
     uint32_t state[8];
@@ -21,7 +21,7 @@ void sha256_init(struct sha256 *h);
 void sha256_add(struct sha256 *h, const void *data, size_t size);
 /* The end, as bytes or as text; sha256_init to use it again. */
 void sha256_end(struct sha256 *h, uint8_t ret[SHA256_SIZE]);
-void sha256_hex(struct sha256 *h, char ret[2 * SHA256_SIZE + 1]);
+void sha256_hex(struct sha256 *h, char ret[SHA256_HEX_SIZE]);
 
 /* A key of up to a block, 64 bytes. The message is what is added between begin and end. */
 struct sha256_mac {

@@ -56,6 +56,15 @@ size_t utf8_cut_front(const uint8_t *p, size_t size)
     return n < size && continues(p[n]) ? 0 : n; /* four in a row are no rest of a character */
 }
 
+size_t utf8_first(const uint8_t *p, size_t size, size_t characters)
+{
+    size_t at = 0;
+
+    for (size_t n; at < size && characters > 0; at += n ? n : 1, characters--)
+        n = utf8_size(p + at, size - at);
+    return at;
+}
+
 size_t utf8_mend(const uint8_t *p, size_t size, struct buf *ret)
 {
     size_t mended = 0;

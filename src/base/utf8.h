@@ -16,6 +16,10 @@ bool   utf8_is_valid(const uint8_t *p, size_t size);
 size_t utf8_cut_end(const uint8_t *p, size_t size);
 size_t utf8_cut_front(const uint8_t *p, size_t size);
 
+/* How many bytes the first `characters` take; a byte that belongs to none counts as one, as
+ * utf8_mend shows it. */
+size_t utf8_first(const uint8_t *p, size_t size, size_t characters);
+
 /* A copy with U+FFFD for each byte that belongs to no character: up to three times the size.
  * Returns how many there were. `ret` must have the room. */
 size_t utf8_mend(const uint8_t *p, size_t size, struct buf *ret);

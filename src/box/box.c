@@ -108,12 +108,12 @@ static void on_runtime(void *owner, const struct runtime *runtime, const struct 
     struct box *b = owner;
 
     b->wait = NULL;
-    if (e->kind)
+    if (e->kind) {
         b->err = *e;
-    else
+    } else {
         b->runtime = *runtime;
-    if (!e->kind)
         b->runtime_fd = runtime_hold(runtime, &b->err);
+    }
     later_ask(&b->later);
 }
 
@@ -144,9 +144,11 @@ static void on_hold(void *owner)
 
 static void hold(struct box *b)
 {
+    struct held_boot boot = {b->all->spec.env, box_script};
+
     if (b->held || b->rests || b->held_failures >= HELD_FAILURES_MAX || b->all->spec.hold_ms == 0)
         return;
-    b->held = held_start(b->sandbox, b->all->spec.env, box_script, on_held_gone, b);
+    b->held = held_start(b->sandbox, &boot, on_held_gone, b);
     if (!b->held)
         b->held_failures++;
 }

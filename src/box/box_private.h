@@ -4,6 +4,7 @@
 
 #include <sys/queue.h>
 
+#include "base/sha256.h"
 #include "box/box.h"
 #include "box/pool.h"
 #include "box/ports.h"
@@ -12,14 +13,13 @@
 #include "loop/later.h"
 #include "sandbox/held.h"
 
-enum { FINGERPRINT_MAX = 65 };
 enum box_state { BOX_FETCHING, BOX_STARTING, BOX_READY, BOX_ENDING };
 
 struct box {
     TAILQ_ENTRY(box) entry;
     struct boxes        *all;
     struct shelf        *shelf; /* it was made ahead and is nobody's; else NULL */
-    char                 fingerprint[FINGERPRINT_MAX]; /* of its plan, if it was made ahead */
+    char                 fingerprint[SHA256_HEX_SIZE]; /* of its plan, if it was made ahead */
     char                 id[BOX_ID_MAX];
     char                *owner, *files_dir, *image;
     const struct policy *policy;

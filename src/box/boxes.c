@@ -82,7 +82,7 @@ static void tend(void *owner)
     s = pool_surplus(all->pool);
     if (s)
         stop_one(all, s); /* its end leads here again */
-    deadline_set(&all->tend, TEND_MS);
+    deadline_set(&all->tend, pool_pause_ms(all->pool, now, TEND_MS));
 }
 
 void boxes_fill_soon(struct boxes *all)
@@ -114,7 +114,7 @@ void boxes_spare_ended(struct box *b)
 
 static bool is_current(const struct box *b)
 {
-    char             now[FINGERPRINT_MAX];
+    char             now[SHA256_HEX_SIZE];
     struct runtime   runtime;
     struct err       e = {0};
     autojson json_t *plan = NULL;

@@ -5,22 +5,29 @@
 
 #include "base/str.h"
 
-enum { RETRY_MS = 1000, RETRY_MS_MAX = 60000 };
+enum { RETRY_MS = 100, RETRY_MS_MAX = 60000, DOUBLINGS = 9 };
 
 struct pool {
     struct shelf *first; /* the latest one asked for */
     size_t        max;
 };
 
-static size_t count(const struct pool *p, size_t *ret_starting)
+/* A minimum's room is its own, whether it is used or not. */
+static size_t count_taken(const struct pool *p)
 {
     size_t n = 0;
 
-    *ret_starting = 0;
-    for (const struct shelf *s = p->first; s; s = s->next) {
-        n += s->spares;
-        *ret_starting += s->starting;
-    }
+    for (const struct shelf *s = p->first; s; s = s->next)
+        n += s->spares > s->floor ? s->spares : s->floor;
+    return n;
+}
+
+static size_t count_starting(const struct pool *p)
+{
+    size_t n = 0;
+
+    for (const struct shelf *s = p->first; s; s = s->next)
+        n += s->starting;
     return n;
 }
 
@@ -129,7 +136,7 @@ void pool_left(struct shelf *s, bool was_ready)
 
 void pool_failed(struct shelf *s, int64_t now_ms)
 {
-    int64_t pause = s->failures < 6 ? RETRY_MS << s->failures : RETRY_MS_MAX;
+    int64_t pause = s->failures <= DOUBLINGS ? RETRY_MS << s->failures : RETRY_MS_MAX;
 
     s->failures++;
     s->retry_ms = now_ms + pause;
@@ -137,14 +144,22 @@ void pool_failed(struct shelf *s, int64_t now_ms)
 
 struct shelf *pool_wanting(struct pool *p, int64_t now_ms)
 {
-    size_t starting, n = count(p, &starting);
+    bool has_room = count_taken(p) < p->max;
 
-    if (n >= p->max || starting >= POOL_STARTING_MAX)
+    if (count_starting(p) >= POOL_STARTING_MAX)
         return NULL;
     for (struct shelf *s = p->first; s; s = s->next)
-        if (s->spares < s->target && now_ms >= s->retry_ms)
+        if (s->spares < (has_room ? s->target : s->floor) && now_ms >= s->retry_ms)
             return s;
     return NULL;
+}
+
+int64_t pool_pause_ms(const struct pool *p, int64_t now_ms, int64_t most_ms)
+{
+    for (const struct shelf *s = p->first; s; s = s->next)
+        if (s->spares < s->target && s->retry_ms > now_ms && s->retry_ms - now_ms < most_ms)
+            most_ms = s->retry_ms - now_ms;
+    return most_ms;
 }
 
 struct shelf *pool_surplus(struct pool *p)
@@ -162,7 +177,7 @@ void pool_lower(struct pool *p, int64_t now_ms)
     while (*at) {
         struct shelf *s = *at;
         if (now_ms - s->looked_ms >= POOL_LOWER_MS) {
-            if (s->target > s->floor && s->least > 0)
+            if (s->target > s->floor && (s->least > 0 || s->failures > 0))
                 s->target--;
             s->least = ready(s);
             s->looked_ms = now_ms;

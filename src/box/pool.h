@@ -4,7 +4,7 @@
  * more in a sandbox that stands. The kind that most will ask for is known from the start and never
  * falls below a minimum; the others are known from the first who asked on. Each kind keeps as many
  * as were missing: one more for each that had to be made while somebody waited, one fewer for each
- * minute in which there was always one left. */
+ * minute in which there was always one left, or at whose end none can be made. */
 #pragma once
 
 #include <stdbool.h>
@@ -48,5 +48,7 @@ void pool_failed(struct shelf *s, int64_t now_ms);
 
 /* What to do. */
 struct shelf *pool_wanting(struct pool *p, int64_t now_ms); /* one more of these; or NULL */
-struct shelf *pool_surplus(struct pool *p);                 /* one fewer of these; or NULL */
-void          pool_lower(struct pool *p, int64_t now_ms);   /* now and then */
+/* How long to wait before that is asked again: until the first retry, at most most_ms. */
+int64_t       pool_pause_ms(const struct pool *p, int64_t now_ms, int64_t most_ms);
+struct shelf *pool_surplus(struct pool *p);               /* one fewer of these; or NULL */
+void          pool_lower(struct pool *p, int64_t now_ms); /* now and then */

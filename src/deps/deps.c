@@ -6,38 +6,10 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "npm/package_name.h"
 #include "npm/semver.h"
 
-enum { NAME_BYTES = 214 }; /* npm's own limit */
-
 static const char alias[] = "npm:";
-
-/* Letters of either case: old packages have capitals. */
-static bool is_word(const char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        if (!isascii(text[i]) || (!isalnum((unsigned char)text[i]) && !strchr("-._~", text[i])))
-            return false;
-    return size > 0;
-}
-
-/* What begins with a hyphen is an option to many programs, and a range of its own kind to some. */
-static bool is_part(const char *text, size_t size)
-{
-    return is_word(text, size) && !strchr("._-", text[0]);
-}
-
-static bool is_name(const char *name, size_t size)
-{
-    const char *slash = memchr(name, '/', size);
-
-    if (size == 0 || size > NAME_BYTES)
-        return false;
-    if (name[0] == '@')
-        return slash && is_word(name + 1, (size_t)(slash - name - 1)) &&
-               is_part(slash + 1, (size_t)(name + size - slash - 1));
-    return is_part(name, size) && !(size == 12 && memcmp(name, "node_modules", 12) == 0);
-}
 
 static bool is_one_line(const char *text)
 {
@@ -55,7 +27,7 @@ static bool is_range(const char *text)
 
     if (size > SEMVER_MAX || !is_one_line(text))
         return false;
-    return semver_range_test(text, &any) >= 0 || is_part(text, size);
+    return semver_range_test(text, &any) >= 0 || package_name_is_part(text, size);
 }
 
 static bool is_alias(const char *text)
@@ -65,8 +37,8 @@ static bool is_alias(const char *text)
     if (!str_starts(text, alias) || !*name)
         return false;
     at = strchr(name + 1, '@'); /* the first letter may be a scope's */
-    return at ? is_name(name, (size_t)(at - name)) && is_range(at + 1)
-              : is_name(name, strlen(name));
+    return at ? package_name_is_one(name, (size_t)(at - name)) && is_range(at + 1)
+              : package_name_is_one(name, strlen(name));
 }
 
 bool deps_is_of_registry(const char *range)
@@ -79,7 +51,7 @@ bool deps_is_of_registry(const char *range)
 
 static int check_one(const struct layer_dep *d, struct err *e)
 {
-    if (!d->name || !is_name(d->name, strlen(d->name)))
+    if (!d->name || !package_name_is_one(d->name, strlen(d->name)))
         return err_set(e, ERR_INVALID, "'%.60s' is no name of an npm package",
                        d->name ? d->name : "");
     if (d->range && (is_range(d->range) || is_alias(d->range)))

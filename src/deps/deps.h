@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "store/layer.h"
 
-/* Names as npm takes them. A range is one of semver, a tag, or npm:name@range; file:, link:, git,
- * addresses and workspace: are refused in one sentence. */
+/* Names are of npm/package_name.h. A range is one of semver, a tag, or npm:name@range; file:,
+ * link:, git, addresses and workspace: are refused in one sentence. */
 int deps_check(const struct layer_dep *deps, size_t n, struct err *e);
 
 /* Whether what a package says of its own dependency means one of a registry. More lenient than

@@ -29,7 +29,7 @@ void sources_identity(const struct npm_config *c, const char *installer,
                       char ret[SOURCES_IDENTITY_SIZE])
 {
     struct sha256 h;
-    char          hex[2 * SHA256_SIZE + 1];
+    char          hex[SHA256_HEX_SIZE];
 
     sha256_init(&h);
     npm_config_each_registry(c, hash_registry, &h);

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "loop/child.h"
 
 /* What a sandbox has unless the user says otherwise; of the memory, half may be disk. */
@@ -62,7 +63,7 @@ json_t *native_plan(const struct native_spec *spec, struct err *e);
 
 /* What a sandbox made by this plan is made of: the plan itself, and what its sources are on this
  * machine at this moment. Hex digits. */
-void native_fingerprint(const json_t *plan, char ret[65]);
+void native_fingerprint(const json_t *plan, char ret[SHA256_HEX_SIZE]);
 
 /* What is set for every program: PATH, HOME and friends, as a list ended by NULL. */
 const char *const *native_environment(const struct native_spec *spec);

@@ -15,7 +15,8 @@
 #include "store/downloads.h"
 #include "store/store.h"
 
-enum { FOUND = 5, SNIPPET_CHARACTERS = 500, SNIPPET_BYTES = 4 * SNIPPET_CHARACTERS };
+/* What is read of a README is more than is shown, since it may begin with blanks. */
+enum { FOUND = 5, SNIPPET_CHARACTERS = 500, README_BYTES = 8 * SNIPPET_CHARACTERS };
 
 static int tell(json_t *answer_take, struct buf *ret, struct err *e)
 {
@@ -29,6 +30,7 @@ static int tell(json_t *answer_take, struct buf *ret, struct err *e)
 
 /* ---- packages ---- */
 
+/* Why: in brackets, or NULL. */
 static json_t *no_search(const char *registry, const char *why)
 {
     struct url url;
@@ -37,7 +39,7 @@ static json_t *no_search(const char *registry, const char *why)
     if (url_parse(registry, &url, NULL) == 0)
         url_show(&url, shown, sizeof shown);
     return json_pack("{s:o}", "reason",
-                     json_sprintf("the registry %s has no search (%s)", shown, why));
+                     json_sprintf("the registry %s has no search %s", shown, why ? why : ""));
 }
 
 static int search(struct registry *r, const char *query, const char *scope, struct buf *ret,
@@ -49,11 +51,11 @@ static int search(struct registry *r, const char *query, const char *scope, stru
     int              got = registry_get(r, scope, query, registry, &answer, e);
 
     if (got < 0 && e->kind == ERR_NOT_FOUND)
-        return tell(no_search(registry, "HTTP status 404"), ret, e);
+        return tell(no_search(registry, strrchr(e->msg, '(')), ret, e); /* "… (HTTP status 404)" */
     TRY(got);
     list = search_answer_pick(answer, FOUND);
     if (!list)
-        return tell(no_search(registry, "it answers with something else"), ret, e);
+        return tell(no_search(registry, "(it answers with something else)"), ret, e);
     return tell(json_pack("{s:o}", "packages", list), ret, e);
 }
 
@@ -71,27 +73,20 @@ int search_fetch(const char *query, const char *scope, struct buf *ret, struct e
 
 /* ---- README ---- */
 
-/* Behind blanks, so many characters. */
+static const char blanks[] = " \t\r\n";
+
+/* NULL: it says nothing. */
 static json_t *snippet(const char *text, size_t size)
 {
-    size_t blank = 0, end, characters = 0;
-
-    while (blank < size && strchr(" \t\r\n", text[blank]) && text[blank])
-        blank++;
-    text += blank;
-    size -= blank;
-    for (end = 0; end < size; end++) {
-        bool continues = ((unsigned char)text[end] & 0xc0) == 0x80;
-        if (!continues && ++characters > SNIPPET_CHARACTERS)
-            break;
-        if (end >= SNIPPET_BYTES)
-            break;
-    }
-    return json_text(text, end);
+    while (size > 0 && memchr(blanks, *text, sizeof blanks - 1))
+        text++, size--;
+    if (size == 0)
+        return NULL;
+    return json_text(text, utf8_first((const uint8_t *)text, size, SNIPPET_CHARACTERS));
 }
 
 struct readme {
-    char   text[SNIPPET_BYTES * 2];
+    char   text[README_BYTES];
     size_t size;
     bool   is_markdown;
 };
@@ -145,7 +140,7 @@ static int find_readme(struct registry *r, const char *name, json_t **ret, struc
         return 0;
     }
     TRY(read_tarball(r, name, &release, &readme, e));
-    *ret = readme.size ? snippet(readme.text, readme.size) : NULL;
+    *ret = snippet(readme.text, readme.size);
     return 0;
 }
 

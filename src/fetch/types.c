@@ -1,5 +1,6 @@
 #include "fetch/types.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -11,16 +12,19 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "fetch/download.h"
+#include "npm/document.h"
 #include "npm/tarball.h"
 #include "npm/types_entry.h"
 #include "npm/types_gather.h"
 #include "store/downloads.h"
 #include "store/store.h"
 
-/* What is kept of one file, of all files, of package.json; how many directories may have one. */
+/* What is kept of one file, of all files, of their names, of package.json; how many directories may
+ * have one. */
 enum {
     FILE_MAX = 512 << 10,
     TEXTS_MAX = 48 << 20,
+    NAMES_MAX = 32 << 20,
     PACKAGE_MAX = 1 << 20,
     DIRECTORIES_MAX = 1000,
     NAME_BYTES = 256
@@ -32,7 +36,7 @@ struct contents {
     struct declarations files;
     json_t             *package; /* its package.json, or NULL */
     struct declaration *entry;   /* or NULL */
-    size_t              kept_bytes, directories;
+    size_t              kept_bytes, names_bytes, directories;
 };
 
 static void contents_done(struct contents *c)
@@ -66,16 +70,6 @@ static int read_text(struct tarball *t, const struct tarball_member *m, size_t m
     return 0;
 }
 
-/* What others publish has members twice, and begins with a byte order mark: npm minds neither. */
-static json_t *parse_package(const char *text, size_t size)
-{
-    static const char mark[] = "\xef\xbb\xbf";
-
-    if (size >= 3 && memcmp(text, mark, 3) == 0)
-        text += 3, size -= 3;
-    return json_loadb(text, size, 0, NULL);
-}
-
 static int take_package(struct contents *c, struct tarball *t, const struct tarball_member *m,
                         struct err *e)
 {
@@ -86,7 +80,7 @@ static int take_package(struct contents *c, struct tarball *t, const struct tarb
         return tarball_refuse(t, ERR_LIMIT, "it is too large", e);
     TRY(read_text(t, m, PACKAGE_MAX, &text, &size, e));
     json_decref(c->package);
-    c->package = parse_package(text, size);
+    c->package = document_parse(text, size, NULL);
     return 0;
 }
 
@@ -102,7 +96,7 @@ static int take_directory(struct contents *c, struct tarball *t, const struct ta
     if (m->size > PACKAGE_MAX || c->directories++ >= DIRECTORIES_MAX)
         return 0;
     TRY(read_text(t, m, PACKAGE_MAX, &text, &size, e));
-    package = parse_package(text, size);
+    package = document_parse(text, size, NULL);
     for (size_t i = 0; members[i]; i++) {
         const char *module = json_string_value(json_object_get(package, members[i]));
         if (module && strlen(module) < PATH_MAX) {
@@ -110,6 +104,16 @@ static int take_directory(struct contents *c, struct tarball *t, const struct ta
             break;
         }
     }
+    return 0;
+}
+
+static int take_file(struct contents *c, struct tarball *t, const struct tarball_member *m,
+                     struct err *e)
+{
+    c->names_bytes += strlen(m->path);
+    if (c->names_bytes > NAMES_MAX)
+        return tarball_refuse(t, ERR_LIMIT, "the names of its files are too long", e);
+    declarations_add(&c->files, m->path, m->size);
     return 0;
 }
 
@@ -124,9 +128,7 @@ static int take_name(void *owner, struct tarball *t, const struct tarball_member
         return take_package(c, t, m, e);
     if (slash && strcmp(slash, "/package.json") == 0)
         return take_directory(c, t, m, e);
-    if (declarations_is_one(m->path))
-        declarations_add(&c->files, m->path, m->size);
-    return 0;
+    return declarations_is_one(m->path) ? take_file(c, t, m, e) : 0;
 }
 
 static int take_text(void *owner, struct tarball *t, const struct tarball_member *m, struct err *e)
@@ -195,12 +197,7 @@ static json_t *describe(struct contents *c, const struct release *release, size_
 
 /* ---- @types ---- */
 
-static bool is_types_package(const char *name)
-{
-    return str_starts(name, "@types/");
-}
-
-/* "@scope/name" is "@types/scope__name" there. */
+/* "@scope/name" is "@types/scope__name" there, "JSONStream" is "@types/jsonstream". */
 static void mangle(const char *name, char ret[NAME_BYTES])
 {
     const char *slash = *name == '@' ? strchr(name, '/') : NULL;
@@ -209,10 +206,12 @@ static void mangle(const char *name, char ret[NAME_BYTES])
         snprintf(ret, NAME_BYTES, "@types/%.*s__%s", (int)(slash - name - 1), name + 1, slash + 1);
     else
         snprintf(ret, NAME_BYTES, "@types/%s", name);
+    for (char *c = ret; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
 }
 
 /* Types have the major version of what they describe; below 1 the minor one counts. */
-static void major_of(const char *version, char ret[NAME_BYTES])
+static void range_beside(const char *version, char ret[NAME_BYTES])
 {
     struct semver v = {0};
 
@@ -230,7 +229,7 @@ static int get_beside(struct registry *r, const char *name, const char *version,
     char       range[NAME_BYTES];
     struct err none = {0};
 
-    major_of(version, range);
+    range_beside(version, range);
     if (get(r, name, range, ret_release, ret, &none) == 0)
         return 0;
     if (none.kind == ERR_NOT_FOUND)
@@ -244,6 +243,23 @@ static json_t *explain(const char *version, const char *reason)
     return json_pack("{s:b, s:s, s:s}", "hasTypes", 0, "version", version, "reason", reason);
 }
 
+static json_t *describe_types(struct contents *c, const struct release *release, const char *types,
+                              size_t max_bytes)
+{
+    json_t *o = describe(c, release, max_bytes);
+
+    json_object_set_new(o, "typesPackage", json_string(types));
+    return o;
+}
+
+static json_t *explain_none(const struct release *own, const char *types, const char *why)
+{
+    autofree char *reason =
+        str_format("the package has no type declarations of its own, and %s %s", types, why);
+
+    return explain(own->version, reason);
+}
+
 static int describe_beside(struct registry *r, const char *name, const struct release *own,
                            size_t max_bytes, json_t **ret, struct err *e)
 {
@@ -251,29 +267,22 @@ static int describe_beside(struct registry *r, const char *name, const struct re
     struct release  release;
     struct err      failed = {0};
     char            types[NAME_BYTES];
-    autofree char  *reason = NULL;
-    int             got;
+    int             done = 0;
 
-    mangle(name, types);
-    if (is_types_package(name)) {
+    if (str_starts(name, "@types/")) {
         *ret = explain(own->version, "the package has no type declarations");
         return 0;
     }
-    got = get_beside(r, types, own->version, &release, &c, &failed);
-    if (got == 0 && c.entry) {
-        *ret = describe(&c, &release, max_bytes);
-        json_object_set_new(*ret, "typesPackage", json_string(types));
-    } else if (got == 0 || failed.kind == ERR_NOT_FOUND) {
-        reason = str_format("the package has no type declarations of its own, and %s %s", types,
-                            got == 0 ? "has none either" : "is not in the registry");
-        *ret = explain(own->version, reason);
-    }
+    mangle(name, types);
+    if (get_beside(r, types, own->version, &release, &c, &failed) == 0)
+        *ret = c.entry ? describe_types(&c, &release, types, max_bytes)
+                       : explain_none(own, types, "has none either");
+    else if (failed.kind == ERR_NOT_FOUND)
+        *ret = explain_none(own, types, "is not in the registry");
+    else
+        done = -1, *e = failed;
     contents_done(&c);
-    if (got < 0 && failed.kind != ERR_NOT_FOUND) {
-        *e = failed;
-        return -1;
-    }
-    return 0;
+    return done;
 }
 
 /* ---- the answer ---- */

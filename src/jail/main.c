@@ -2,8 +2,8 @@
  *
  * Descriptors: 0 and 1 are the pipe between the server and init, which the jail only passes on (and
  * uses once, for an ERROR frame, when init could not be started); 3 is the control socket to the
- * server, in the same grammar: PLAN comes first, then GROUP_MAKE, GROUP_RUN and GROUP_END for each
- * run, and ATTACH for each layer.
+ * server, in the same grammar: PLAN comes first, then GROUP_MAKE, GROUP_RUN and GROUP_END (or
+ * GROUP_DROP) for each run, and ATTACH for each layer.
  *
  * It lives as long as both its neighbours. The control socket ends: the server is gone or wants it
  * so; init ends: nothing is left to guard. In either case init is killed, the cgroups are removed,
@@ -78,6 +78,19 @@ static void end_group(struct jail *j, uint32_t group)
         cgroup_remove_run(&j->cgroup, group);
 }
 
+/* What never ran has started nothing, and init has killed it: where there is no cgroup, the others
+ * in the sandbox are spared. */
+static void drop_group(struct jail *j, uint32_t group)
+{
+    struct message_group_ended counters = {.watched = !jail_has_cgroup(j)};
+
+    if (jail_has_cgroup(j)) {
+        cgroup_end_run(&j->cgroup, group, &counters);
+        cgroup_remove_run(&j->cgroup, group);
+    }
+    report_group_ended(CONTROL_FD, group, &counters);
+}
+
 static void attach(struct jail *j, const struct frame *f)
 {
     struct message_attach m;
@@ -108,6 +121,9 @@ static int handle_frame(struct jail *j, const struct frame *f, struct err *e)
         return 0;
     case FRAME_GROUP_END:
         end_group(j, f->channel);
+        return 0;
+    case FRAME_GROUP_DROP:
+        drop_group(j, f->channel);
         return 0;
     case FRAME_ATTACH:
         attach(j, f);

@@ -8,17 +8,10 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 bool declarations_is_one(const char *path)
 {
-    return ends_with(path, ".ts") || ends_with(path, ".mts") || ends_with(path, ".cts") ||
-           ends_with(path, ".tsx");
+    return str_ends(path, ".ts") || str_ends(path, ".mts") || str_ends(path, ".cts") ||
+           str_ends(path, ".tsx");
 }
 
 void declarations_add(struct declarations *d, const char *path, int64_t size)
@@ -131,7 +124,7 @@ static struct declaration *find_ending(const struct declarations *d, const char 
     struct declaration *found = NULL;
 
     for (; rows->by && !found; rows++)
-        if (ends_with(path, rows->end) && (*path || rows->by[0] == '/'))
+        if (str_ends(path, rows->end) && (*path || rows->by[0] == '/'))
             found = replace_end(d, path, rows->end, rows->by);
     return found;
 }

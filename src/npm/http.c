@@ -180,8 +180,8 @@ static int status_error(const struct http *h, const struct transfer *t, const st
     curl_easy_getinfo(t->curl, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
     if (status == 0 && proxy_status != 0)
         return proxy_error(proxy_status, e);
-    if (status == 404)
-        return err_set(e, ERR_NOT_FOUND, "the registry does not have it (HTTP status 404)");
+    if (status == 404 || status == 405 || status == 410 || status == 501) /* nor will it later */
+        return err_set(e, ERR_NOT_FOUND, "the registry does not have it (HTTP status %ld)", status);
     if (status == 429 || status >= 500)
         return err_set(e, ERR_UNAVAILABLE, "the registry cannot answer now (HTTP status %ld)",
                        status);

@@ -14,11 +14,16 @@ static bool suits_node(const json_t *manifest, const struct semver *node)
     return !node || !range || semver_range_test(range, node) == 1;
 }
 
+static bool is_usable(const char *version, struct semver *ret)
+{
+    return strlen(version) < PACKUMENT_VERSION_MAX && semver_parse(version, ret) == 0;
+}
+
 static bool suits(const char *version, const json_t *manifest, const struct release_want *want,
                   struct semver *ret)
 {
-    return strlen(version) < PACKUMENT_VERSION_MAX && semver_parse(version, ret) == 0 &&
-           semver_range_test(want->range, ret) == 1 && suits_node(manifest, want->node);
+    return is_usable(version, ret) && semver_range_test(want->range, ret) == 1 &&
+           suits_node(manifest, want->node);
 }
 
 /* Where the path of an http(s) URL begins, or NULL. */
@@ -78,11 +83,14 @@ static const char *pick_by_tag(const json_t *packument, const struct release_wan
                                const json_t **ret_manifest)
 {
     struct semver v;
-    const char   *version = want->use_tags ? tagged(packument, want->range, ret_manifest) : NULL;
+    const char   *version;
 
-    if (version && strlen(version) < PACKUMENT_VERSION_MAX && semver_parse(version, &v) == 0)
+    if (!want->use_tags)
+        return NULL;
+    version = tagged(packument, want->range, ret_manifest);
+    if (version && is_usable(version, &v))
         return version;
-    version = want->use_tags ? tagged(packument, "latest", ret_manifest) : NULL;
+    version = tagged(packument, "latest", ret_manifest);
     return version && suits(version, *ret_manifest, want, &v) ? version : NULL;
 }
 

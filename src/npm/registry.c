@@ -7,16 +7,18 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "npm/document.h"
 #include "npm/http.h"
+#include "npm/package_name.h"
 
-enum { PACKUMENT_MAX = 32 << 20, TARBALL_MAX = 256 << 20, NAME_MAX_BYTES = 214 };
+enum { PACKUMENT_MAX = 32 << 20, TARBALL_MAX = 256 << 20 };
 
 struct registry {
     struct npm_config *config;
     struct http       *http;
 };
 
-struct tarball {
+struct tarball_file {
     int                  file_fd;
     int64_t              bytes;
     struct integrity_sum sum;
@@ -55,22 +57,9 @@ const char *registry_note(const struct registry *r)
 
 /* ---- documents ---- */
 
-static bool is_name_part(const char *p, size_t size)
-{
-    static const char allowed[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
-
-    return size > 0 && *p != '.' && *p != '_' && strspn(p, allowed) >= size;
-}
-
-/* As npm accepts it: "name" or "@scope/name", fit for a URL; old ones have capitals. */
 static int check_name(const char *package, struct err *e)
 {
-    const char *slash = *package == '@' ? strchr(package, '/') : NULL;
-    const char *name = slash ? slash + 1 : package;
-
-    if (strlen(package) > NAME_MAX_BYTES || !is_name_part(name, strlen(name)) ||
-        (slash && !is_name_part(package + 1, (size_t)(slash - package - 1))))
+    if (!package_name_is_one(package, strlen(package)))
         return err_set(e, ERR_INVALID, "\"%.80s\" is no name of an npm package", package);
     return 0;
 }
@@ -103,15 +92,11 @@ static json_t *get_json(struct registry *r, const char *url, const char *accept,
         .take = take_text,
         .owner = &text,
     };
-    json_t *document;
 
     buf_init(&text, PACKUMENT_MAX);
     if (http_get(r->http, &request, e) < 0)
         return NULL;
-    document = json_parse((const char *)text.data, text.size, NULL);
-    if (!document) /* the parser's sentence would quote the server */
-        err_set(e, ERR_INVALID, "the registry's answer is not JSON");
-    return document;
+    return document_parse((char *)text.data, text.size, e);
 }
 
 /* What an installer needs, where the registry has that; or all of it. */
@@ -148,7 +133,8 @@ int registry_resolve(struct registry *r, const char *package, const struct relea
 /* npm itself writes such a sentence where a package has none. */
 static bool is_readme(const char *text)
 {
-    return text && *text && !str_starts(text, "ERROR: No README data found");
+    return text && text[strspn(text, " \t\r\n")] &&
+           !str_starts(text, "ERROR: No README data found");
 }
 
 static int resolve_readme(struct registry *r, const char *package, char **ret_readme,
@@ -156,14 +142,21 @@ static int resolve_readme(struct registry *r, const char *package, char **ret_re
 {
     static const struct release_want latest = {.range = "latest", .use_tags = true};
     char                             registry[NPM_CONFIG_URL_MAX];
-    autojson json_t                 *packument = get_packument(r, package, whole, registry, e);
-    const char                      *readme;
+    struct err                       failed = {0};
+    autojson json_t *packument = get_packument(r, package, whole, registry, &failed);
+    const char      *readme = json_string_value(json_object_get(packument, "readme"));
 
-    if (!packument)
+    *ret_readme = NULL;
+    if (!packument && failed.kind == ERR_LIMIT) /* thousands of versions: the tarball has it, too */
+        return resolve(r, package, &latest, ret, e);
+    if (!packument) {
+        *e = failed;
         return -1;
-    readme = json_string_value(json_object_get(packument, "readme"));
-    *ret_readme = is_readme(readme) ? str_dup(readme) : NULL;
-    return *ret_readme ? 0 : packument_pick(packument, registry, &latest, ret, e);
+    }
+    if (!is_readme(readme))
+        return packument_pick(packument, registry, &latest, ret, e);
+    *ret_readme = str_dup(readme);
+    return 0;
 }
 
 int registry_resolve_readme(struct registry *r, const char *package, char **ret_readme,
@@ -193,7 +186,7 @@ int registry_get(struct registry *r, const char *scope, const char *path,
 /* The server sends from here on: what we have of the rest is forgotten. */
 static int begin_tarball(void *owner, int64_t at, struct err *e)
 {
-    struct tarball *d = owner;
+    struct tarball_file *d = owner;
 
     if (at == d->bytes)
         return 0;
@@ -207,7 +200,7 @@ static int begin_tarball(void *owner, int64_t at, struct err *e)
 static int take_tarball(void *owner, const void *data, size_t size, int64_t total_bytes,
                         struct err *e)
 {
-    struct tarball *d = owner;
+    struct tarball_file *d = owner;
 
     if (fd_write_all(d->file_fd, data, size) < 0)
         return err_sys(e, "write a tarball into the store");
@@ -217,7 +210,7 @@ static int take_tarball(void *owner, const void *data, size_t size, int64_t tota
     return 0;
 }
 
-static int read_beginning(struct tarball *d, struct err *e)
+static int read_beginning(struct tarball_file *d, struct err *e)
 {
     char    block[1 << 16];
     ssize_t n;
@@ -231,7 +224,7 @@ static int read_beginning(struct tarball *d, struct err *e)
     return n < 0 ? err_sys(e, "read a tarball of the store") : 0;
 }
 
-static int get_rest(struct registry *r, struct tarball *d, const struct release *release,
+static int get_rest(struct registry *r, struct tarball_file *d, const struct release *release,
                     struct err *e)
 {
     TRY(http_get(r->http,
@@ -249,7 +242,7 @@ static int get_rest(struct registry *r, struct tarball *d, const struct release 
     return 0;
 }
 
-static int download(struct registry *r, struct tarball *d, const struct release *release,
+static int download(struct registry *r, struct tarball_file *d, const struct release *release,
                     struct err *e)
 {
     struct err failed = {0};
@@ -272,8 +265,8 @@ static int download(struct registry *r, struct tarball *d, const struct release 
 int registry_download(struct registry *r, const struct release *release, int file_fd,
                       registry_progress *progress, void *owner, struct err *e)
 {
-    struct tarball d = {.file_fd = file_fd, .progress = progress, .owner = owner};
-    int            done;
+    struct tarball_file d = {.file_fd = file_fd, .progress = progress, .owner = owner};
+    int                 done;
 
     integrity_begin(&d.sum);
     done = download(r, &d, release, e);

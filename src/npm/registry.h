@@ -20,7 +20,8 @@ const char      *registry_note(const struct registry *r); /* npm_config_note's *
 int registry_resolve(struct registry *r, const char *package, const struct release_want *want,
                      struct release *ret, struct err *e);
 
-/* The text `readme` of its whole document (the caller frees it), or NULL and the latest release. */
+/* The text `readme` of its whole document (the caller frees it), or NULL and the latest release: it
+ * has none, or is too large to be read. */
 int registry_resolve_readme(struct registry *r, const char *package, char **ret_readme,
                             struct release *ret, struct err *e);
 

@@ -1,6 +1,10 @@
 #include "npm/search_answer.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "npm/package_name.h"
 
 enum { FOUND_MAX = 250 }; /* what a registry gives at most */
 
@@ -36,7 +40,15 @@ static bool read_found(const json_t *object, struct found *ret)
     ret->popularity = json_number_value(json_object_get(detail, "popularity"));
     ret->downloads =
         json_number_value(json_object_get(json_object_get(object, "downloads"), "monthly"));
-    return ret->name;
+    return ret->name && package_name_is_one(ret->name, strlen(ret->name));
+}
+
+static json_t *describe(const struct found *f)
+{
+    size_t size = utf8_first((const uint8_t *)f->description, strlen(f->description),
+                             SEARCH_ANSWER_DESCRIPTION);
+
+    return json_pack("{s:s, s:s%}", "name", f->name, "description", f->description, size);
 }
 
 json_t *search_answer_pick(const json_t *answer, size_t max)
@@ -55,7 +67,6 @@ json_t *search_answer_pick(const json_t *answer, size_t max)
     qsort(found, n, sizeof found[0], by_popularity);
     list = json_array();
     for (i = 0; i < n && i < max; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s}", "name", found[i].name, "description",
-                                              found[i].description));
+        json_array_append_new(list, describe(&found[i]));
     return list;
 }

@@ -4,10 +4,12 @@
 #include <stdbool.h>
 #include <string.h>
 
+enum { FOUND = 20 }; /* more than are shown: not every registry orders by popularity */
+
 /* Everything but what a URL leaves alone; a "+" would be a blank there. */
-static void encode(struct buf *ret, const char *text)
+static void encode(struct buf *ret, const char *text, size_t size)
 {
-    for (const char *c = text; *c; c++)
+    for (const char *c = text; c < text + size; c++)
         if (isascii((unsigned char)*c) && (isalnum((unsigned char)*c) || strchr("-_.~", *c)))
             buf_add(ret, c, 1);
         else
@@ -20,8 +22,13 @@ static int check(const char *name, const char *text, struct err *e)
         return err_set(e, ERR_INVALID, "%s is empty", name);
     for (const char *c = text; *c; c++)
         if (isspace((unsigned char)*c) || iscntrl((unsigned char)*c))
-            return err_set(e, ERR_INVALID, "%s has a blank in it", name);
+            return err_set(e, ERR_INVALID, "%s has a blank or a control character in it", name);
     return 0;
+}
+
+static void encode_text(struct buf *ret, const char *text)
+{
+    encode(ret, text, strlen(text));
 }
 
 static int add_words(struct buf *ret, const char *term, struct err *e)
@@ -30,15 +37,10 @@ static int add_words(struct buf *ret, const char *term, struct err *e)
 
     TRY(check("searchTerm", term, e));
     for (size_t n; *term; term += n + (term[n] == '+')) {
-        char word[256];
         n = strcspn(term, "+");
-        if (n >= sizeof word)
-            return err_set(e, ERR_INVALID, "searchTerm has a word of more than 255 bytes");
-        memcpy(word, term, n);
-        word[n] = '\0';
         if (n > 0 && any)
-            encode(ret, " ");
-        encode(ret, word);
+            encode_text(ret, " ");
+        encode(ret, term, n);
         any = any || n > 0;
     }
     return any ? 0 : err_set(e, ERR_INVALID, "searchTerm has no word in it");
@@ -50,10 +52,10 @@ static int add_qualifier(struct buf *ret, const char *name, const char *word, co
     if (!value)
         return 0;
     TRY(check(name, value, e));
-    encode(ret, " ");
-    encode(ret, word);
-    encode(ret, ":");
-    encode(ret, value);
+    encode_text(ret, " ");
+    encode_text(ret, word);
+    encode_text(ret, ":");
+    encode_text(ret, value);
     return 0;
 }
 
@@ -78,7 +80,7 @@ int search_query(const struct search_terms *t, struct buf *ret, struct err *e)
     TRY(add_words(ret, t->term, e));
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         TRY(add_qualifier(ret, rows[i].name, rows[i].word, rows[i].value, e));
-    if (buf_printf(ret, "&size=%d&popularity=1.0&quality=0.0&maintenance=0.0", SEARCH_SIZE) < 0)
+    if (buf_printf(ret, "&size=%d&popularity=1.0&quality=0.0&maintenance=0.0", FOUND) < 0)
         return err_set(e, ERR_INVALID, "the search is too long");
     return 0;
 }

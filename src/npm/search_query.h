@@ -10,7 +10,8 @@ struct search_terms {
     const char *author, *maintainer, *scope, *keywords, *not, *is, *boost_exact; /* or NULL */
 };
 
-enum { SEARCH_QUERY_MAX = 8 << 10, SEARCH_SIZE = 20 };
+enum { SEARCH_QUERY_MAX = 8 << 10 };
 
-/* ERR_INVALID: a term or qualifier is empty, has a blank in it, or a value it cannot have. */
+/* ERR_INVALID: a term or qualifier is empty, has a blank in it, or a value it cannot have; or all
+ * of it is longer than `ret` takes. */
 int search_query(const struct search_terms *terms, struct buf *ret, struct err *e);

@@ -8,15 +8,17 @@
 #include "npm/types_entry.h"
 #include "npm/types_refs.h"
 
-enum { LEFT_OUT_MAX = 40 }; /* rows */
+enum { ROWS_MAX = 40, ROWS_BYTES = 8 << 10 };
 
 struct gathering {
     const json_t        *package;
     struct declarations *d;
     struct declaration  *last; /* that was met */
-    size_t               max, left_out;
+    const char          *from; /* the path of the file that is read */
+    size_t               max;
     struct buf          *text;
-    json_t              *rows;
+    json_t              *rows;             /* of what was left out */
+    size_t               rows_bytes, more; /* what has no row any more */
 };
 
 static void meet(struct gathering *g, struct declaration *file)
@@ -30,17 +32,12 @@ static void meet(struct gathering *g, struct declaration *file)
     g->last = file;
 }
 
-struct finding {
-    struct gathering   *g;
-    struct declaration *from;
-};
-
 static void on_reference(void *owner, const char *path)
 {
-    struct finding *f = owner;
+    struct gathering *g = owner;
 
-    meet(f->g, *path == '#' ? types_import(f->g->package, f->g->d, path)
-                            : declarations_find(f->g->d, f->from->path, path));
+    meet(g, *path == '#' ? types_import(g->package, g->d, path)
+                         : declarations_find(g->d, g->from, path));
 }
 
 static void leave_out(struct gathering *g, const struct declaration *file, size_t shown)
@@ -49,9 +46,12 @@ static void leave_out(struct gathering *g, const struct declaration *file, size_
                                             file->path, shown, file->size)
                                : str_format("%s (%" PRId64 " bytes)", file->path, file->size);
 
-    if (json_array_size(g->rows) < LEFT_OUT_MAX)
-        json_array_append_new(g->rows, json_text(row, strlen(row)));
-    g->left_out++;
+    if (json_array_size(g->rows) >= ROWS_MAX || g->rows_bytes + strlen(row) > ROWS_BYTES) {
+        g->more++;
+        return;
+    }
+    json_array_append_new(g->rows, json_text(row, strlen(row)));
+    g->rows_bytes += strlen(row);
 }
 
 static void add(struct gathering *g, const struct declaration *file, size_t size)
@@ -76,10 +76,10 @@ static bool is_whole(const struct declaration *file)
 
 static void show(struct gathering *g, const struct declaration *file, bool is_entry)
 {
-    size_t head = strlen(file->path) + strlen("\n// \n");
-    size_t room = g->max > g->text->size + head ? g->max - g->text->size - head : 0;
+    size_t used = g->text->size + strlen(file->path) + strlen("\n// \n");
+    size_t room = g->max > used ? g->max - used : 0;
 
-    if (is_whole(file) && file->text_size <= room) {
+    if (is_whole(file) && used <= g->max && file->text_size <= room) {
         add(g, file, file->text_size);
     } else if (is_entry && file->text) {
         size_t size = cut(file, room);
@@ -98,12 +98,11 @@ void types_gather(const json_t *package, struct declarations *d, struct declarat
 
     meet(&g, entry);
     for (struct declaration *file = entry; file; file = file->next) {
-        struct finding f = {&g, file};
+        g.from = file->path;
         show(&g, file, file == entry);
         if (file->text)
-            types_refs(file->text, file->text_size, on_reference, &f);
+            types_refs(file->text, file->text_size, on_reference, &g);
     }
-    if (g.left_out > LEFT_OUT_MAX)
-        json_array_append_new(ret_left_out,
-                              json_sprintf("and %zu more", g.left_out - LEFT_OUT_MAX));
+    if (g.more > 0)
+        json_array_append_new(ret_left_out, json_sprintf("and %zu more", g.more));
 }

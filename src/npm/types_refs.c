@@ -37,19 +37,49 @@ static const char *find(const char *p, const char *end, const char *text)
     return p < end ? memmem(p, (size_t)(end - p), text, strlen(text)) : NULL;
 }
 
-/* "/// <reference path="a.d.ts" />" */
+static const char *skip_blanks(const char *p, const char *end)
+{
+    while (p < end && isspace((unsigned char)*p))
+        p++;
+    return p;
+}
+
+/* The value of an attribute of a tag: path="a.d.ts". */
+static const char *read_attribute(const char *tag, const char *end, const char *name,
+                                  size_t *ret_size)
+{
+    const char *at = tag, *quote;
+
+    do {
+        at = find(at, end, name);
+        if (!at)
+            return NULL;
+        at = skip_blanks(at + strlen(name), end);
+    } while (at == end || *at != '=');
+    at = skip_blanks(at + 1, end);
+    if (at == end || (*at != '"' && *at != '\''))
+        return NULL;
+    quote = memchr(at + 1, *at, (size_t)(end - at - 1));
+    if (!quote)
+        return NULL;
+    *ret_size = (size_t)(quote - at - 1);
+    return at + 1;
+}
+
+/* "/// <reference path="a.d.ts" />"; types="./a" is a file as well, types="node" is a package. */
 static void read_reference(struct scan *s, const char *end)
 {
-    const char *at = find(s->p, end, "<reference"), *quote;
+    const char *tag = find(s->p, end, "<reference"), *value;
+    size_t      size;
 
-    at = at ? find(at, end, "path") : NULL;
-    while (at && at < end && *at != '"' && *at != '\'')
-        at++;
-    if (!at || at >= end)
+    if (!tag)
         return;
-    quote = memchr(at + 1, *at, (size_t)(end - at - 1));
-    if (quote)
-        tell(s, at + 1, (size_t)(quote - at - 1));
+    value = read_attribute(tag, end, "path", &size);
+    if (value)
+        tell(s, value, size);
+    value = read_attribute(tag, end, "types", &size);
+    if (value && *value == '.')
+        tell(s, value, size);
 }
 
 static void skip_line(struct scan *s)

@@ -1,6 +1,6 @@
 /* types_refs - which other files a TypeScript file names: imports and re-exports of relative paths
  * and of the package's own names ("#name"), import("…") and require("…") of them, and reference
- * comments with a path. Pure.
+ * comments with a path, or with types at one. Pure.
  *
  * It reads words, strings and comments, no grammar: what stands in a comment or in a string is not
  * taken for an import, and a name too many would only be looked for in vain. */

@@ -76,6 +76,7 @@ enum frame_type {
     FRAME_ATTACH,      /* server to jail: opens a channel: a layer to mount */
     FRAME_ATTACHED,    /* jail to server: it is; the channel is closed */
     FRAME_GROUP_RUN,   /* server to jail: from now on code runs in this group */
+    FRAME_GROUP_DROP,  /* the same as GROUP_END for one in which none ever did */
 };
 
 struct frame {

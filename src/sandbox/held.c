@@ -11,11 +11,10 @@
 enum { SAID_MAX = 16 << 10 }; /* while it boots, a stream; who says more is not well */
 
 struct held {
-    struct process    *process;
-    const char *const *env;
-    const char        *script;
-    struct buf         said[STREAM_COUNT];
-    bool               started, let_go;
+    struct process  *process;
+    struct held_boot boot;
+    struct buf       said[STREAM_COUNT];
+    bool             started, let_go;
     void (*gone)(void *owner);
     void *owner;
 };
@@ -62,18 +61,18 @@ static void on_done(void *owner, const struct process_result *r)
 static const struct process_ops held_ops = {
     .started = on_started, .output = on_output, .exited = on_exited, .done = on_done};
 
-struct held *held_start(struct sandbox *s, const char *const *env, const char *script,
-                        void (*gone)(void *owner), void *owner)
+struct held *held_start(struct sandbox *s, const struct held_boot *boot, void (*gone)(void *owner),
+                        void *owner)
 {
     struct held         *h = calloc(1, sizeof *h);
-    const char          *argv[] = {layout_node, "-r", layout_gate, script, NULL};
+    const char          *argv[] = {layout_node, "-r", layout_gate, boot->script, NULL};
     struct message_spawn m = {
-        .has_stdin = true, .cwd = "/", .argv = argv, .env = (const char **)env};
+        .has_stdin = true, .cwd = "/", .argv = argv, .env = (const char **)boot->env};
     struct err e = {0};
 
     if (!h)
         abort();
-    *h = (struct held){.env = env, .script = script, .gone = gone, .owner = owner};
+    *h = (struct held){.boot = *boot, .gone = gone, .owner = owner};
     for (int i = 0; i < STREAM_COUNT; i++)
         buf_init(&h->said[i], SAID_MAX);
     h->process = process_hold(s, &m, &held_ops, h, &e);
@@ -82,6 +81,12 @@ struct held *held_start(struct sandbox *s, const char *const *env, const char *s
         return NULL;
     }
     return h;
+}
+
+void held_pass(struct held *h, void (*gone)(void *owner), void *owner)
+{
+    h->gone = gone;
+    h->owner = owner;
 }
 
 void held_free(struct held *h)
@@ -94,56 +99,54 @@ void held_free(struct held *h)
 
 /* ---- who can have it ---- */
 
-static bool is_over(const struct held *h, const struct run_spec *spec)
+static bool wants_stdin(const struct held_boot *boot, const struct run_spec *spec)
 {
-    (void)spec;
-    return !process_is_live(h->process);
-}
-
-static bool wants_stdin(const struct held *h, const struct run_spec *spec)
-{
-    (void)h;
+    (void)boot;
     return spec->has_stdin;
 }
 
-static bool is_another_program(const struct held *h, const struct run_spec *spec)
+static bool is_another_program(const struct held_boot *boot, const struct run_spec *spec)
 {
     return strcmp(spec->argv[0], layout_node) != 0 || !spec->argv[1] || spec->argv[2] ||
-           strcmp(spec->argv[1], h->script) != 0;
+           strcmp(spec->argv[1], boot->script) != 0;
 }
 
-static bool is_elsewhere(const struct held *h, const struct run_spec *spec)
+static bool is_elsewhere(const struct held_boot *boot, const struct run_spec *spec)
 {
-    (void)h;
+    (void)boot;
     return strcmp(spec->cwd, layout_workspace) != 0;
 }
 
-static bool has_another_environment(const struct held *h, const struct run_spec *spec)
+static bool has_another_environment(const struct held_boot *boot, const struct run_spec *spec)
 {
     size_t i = 0;
 
-    while (h->env[i] && spec->env[i] && strcmp(h->env[i], spec->env[i]) == 0)
+    while (boot->env[i] && spec->env[i] && strcmp(boot->env[i], spec->env[i]) == 0)
         i++;
-    return h->env[i] || spec->env[i];
+    return boot->env[i] || spec->env[i];
 }
 
 static const struct {
-    bool (*is_so)(const struct held *h, const struct run_spec *spec);
+    bool (*is_so)(const struct held_boot *boot, const struct run_spec *spec);
     const char *why;
 } misfits[] = {
-    {is_over, "it ended while it was held"},
     {wants_stdin, "its stdin was the gate's"},
     {is_another_program, "options of Node, arguments, another main module or another program"},
     {is_elsewhere, "another working directory"},
     {has_another_environment, "C code (TZ, NODE_OPTIONS, UV_…) read its environment at the boot"},
 };
 
-const char *held_misfit(const struct held *h, const struct run_spec *spec)
+const char *held_misfit(const struct held_boot *boot, const struct run_spec *spec)
 {
     for (size_t i = 0; i < sizeof misfits / sizeof misfits[0]; i++)
-        if (misfits[i].is_so(h, spec))
+        if (misfits[i].is_so(boot, spec))
             return misfits[i].why;
     return NULL;
+}
+
+bool held_fits(const struct held *h, const struct run_spec *spec)
+{
+    return process_is_live(h->process) && !held_misfit(&h->boot, spec);
 }
 
 void held_release(struct held *h, struct process **ret, const struct process_ops *ops, void *owner)

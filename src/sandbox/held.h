@@ -9,14 +9,22 @@
 
 struct held;
 
-/* `env` is the run's whole environment, `script` its main module; both must live as long as it is
- * held. `gone`, from the loop: it ended before anybody wanted it, and is freed. NULL: it cannot be
- * started. */
-struct held *held_start(struct sandbox *s, const char *const *env, const char *script,
-                        void (*gone)(void *owner), void *owner);
+struct held_boot { /* what it knows from its boot on; what it points to must live as long */
+    const char *const *env;    /* the run's whole environment, ended by NULL */
+    const char        *script; /* its main module */
+};
 
-/* Why this run cannot have it and must start a Node of its own; NULL: it can. */
-const char *held_misfit(const struct held *h, const struct run_spec *spec);
+/* `gone`, from the loop: it ended before anybody wanted it, and is freed. NULL: it cannot be
+ * started. */
+struct held *held_start(struct sandbox *s, const struct held_boot *boot, void (*gone)(void *owner),
+                        void *owner);
+
+/* Another one has it from now on, and he is told when it is gone. */
+void held_pass(struct held *h, void (*gone)(void *owner), void *owner);
+
+/* Why this run cannot have one that booted so, and must start a Node of its own; NULL: it can. */
+const char *held_misfit(const struct held_boot *boot, const struct run_spec *spec);
+bool        held_fits(const struct held *h, const struct run_spec *spec); /* and it has not ended */
 
 /* The script starts; `ret` is set before the first op is called. */
 void held_release(struct held *h, struct process **ret, const struct process_ops *ops, void *owner);

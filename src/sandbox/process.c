@@ -1,5 +1,6 @@
 #include "sandbox/process.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 #include "loop/deadline.h"
@@ -37,9 +38,17 @@ static void send_u32(struct process *p, enum frame_type type, uint8_t stream, ui
 /* What only waits need not be watched; the jail is told when it is more than that. */
 static void run(struct process *p)
 {
-    if (p->sandbox && !p->runs)
-        sandbox_send_jail(p->sandbox, FRAME_GROUP_RUN, p->id, NULL, 0);
+    sandbox_send_jail(p->sandbox, FRAME_GROUP_RUN, p->id, NULL, 0);
     p->runs = true;
+}
+
+/* What only waited is its main process and nothing else. */
+static void end_group(struct process *p)
+{
+    if (!p->runs)
+        process_signal(p, SIGKILL);
+    if (p->sandbox)
+        sandbox_send_jail(p->sandbox, p->runs ? FRAME_GROUP_END : FRAME_GROUP_DROP, p->id, NULL, 0);
 }
 
 static void step(void *owner)
@@ -50,9 +59,7 @@ static void step(void *owner)
     if ((p->exited || p->failed || p->kill_wanted) && !p->kill_sent) {
         p->kill_sent = true;
         deadline_set(&p->deadline, END_MS);
-        run(p);
-        if (p->sandbox)
-            sandbox_send_jail(p->sandbox, FRAME_GROUP_END, p->id, NULL, 0);
+        end_group(p);
     }
     if (p->sandbox && !(p->group_ended && (over || p->failed)))
         return;

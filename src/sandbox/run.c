@@ -38,6 +38,13 @@ struct run {
 
 /* ---- what each state starts ---- */
 
+static void on_held_gone(void *owner)
+{
+    struct run *r = owner;
+
+    r->held = NULL;
+}
+
 static void on_uploaded(void *owner, const struct err *e)
 {
     struct run *r = owner;
@@ -67,7 +74,7 @@ static void spawn(struct run *r)
     struct held         *held = r->held;
 
     r->held = NULL;
-    if (held && !held_misfit(held, r->spec)) {
+    if (held && held_fits(held, r->spec)) {
         r->waiting = true;
         held_release(held, &r->process, &process_ops, r);
         return;
@@ -278,6 +285,8 @@ struct run *run_start(struct sandbox *s, const struct run_spec *spec, const stru
     later_init(&r->later, sandbox_base(s), run_step, r);
     deadline_set(&r->deadline, START_MS);
     r->life = sandbox_open_channel(s, &life_ops, r);
+    if (r->held)
+        held_pass(r->held, on_held_gone, r);
     later_ask(&r->later);
     return r;
 }

@@ -3,6 +3,7 @@
  * cancelled one has no owner any more and goes the same way: its program was killed. */
 #include "tools/fetches.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -21,12 +22,23 @@
 #include "loop/stream.h"
 #include "tools/turns.h"
 
-enum { RUNNING_MAX = 8, READ_ROOM = 1 << 18 };
+enum { READ_ROOM = 1 << 18 };
+
+/* How many may run when one more begins. Eight slow ones may take a minute: a call that has none
+ * need not wait for them, and an owner who has none not for the calls of others. */
+static const struct {
+    int running_max;
+    struct turn *(*take)(struct turns *t);
+} places[] = {
+    {8, turns_take},
+    {12, turns_take_first_of_call},
+    {16, turns_take_first_of_owner},
+};
 
 struct fetch {
     TAILQ_ENTRY(fetch) entry;
     struct fetches *fetches;
-    struct turn     turn; /* until it runs */
+    struct turn     turn;
     char           *words[FETCHES_WORDS_MAX + 1];
     int64_t         limit_ms;
     struct child    child;
@@ -45,7 +57,7 @@ struct fetches {
     struct event_base *base;
     struct later       later;
     TAILQ_HEAD(fetch_list, fetch) all;
-    struct turns turns; /* of those that wait */
+    struct turns turns;
     int          running;
 };
 
@@ -132,10 +144,9 @@ static void read_status(struct fetch *f)
 static void release(struct fetch *f)
 {
     TAILQ_REMOVE(&f->fetches->all, f, entry);
+    turns_drop(&f->fetches->turns, &f->turn);
     if (f->runs)
         f->fetches->running--;
-    else
-        turns_drop(&f->fetches->turns, &f->turn);
     deadline_done(&f->deadline);
     if (f->out) {
         stream_free(f->out);
@@ -172,8 +183,11 @@ static struct fetch *find_over(const struct fetches *all)
 
 static struct fetch *take_next(struct fetches *all)
 {
-    struct turn *turn = turns_take(&all->turns);
+    struct turn *turn = NULL;
 
+    for (size_t i = 0; !turn && i < sizeof places / sizeof places[0]; i++)
+        if (all->running < places[i].running_max)
+            turn = places[i].take(&all->turns);
     return turn ? (struct fetch *)((char *)turn - offsetof(struct fetch, turn)) : NULL;
 }
 
@@ -186,7 +200,7 @@ static void step(void *owner)
     do {
         while ((f = find_over(all)))
             finish(f);
-        while (all->running < RUNNING_MAX && (f = take_next(all)))
+        while ((f = take_next(all)))
             begin(f);
     } while (find_over(all));
 }
@@ -200,8 +214,10 @@ struct fetch *fetch_start(
     if (!f)
         abort();
     f->fetches = all;
-    for (size_t i = 0; i < FETCHES_WORDS_MAX && words[i]; i++)
+    for (size_t i = 0; words[i]; i++) {
+        assert(i < FETCHES_WORDS_MAX);
         f->words[i] = str_dup(words[i]);
+    }
     f->limit_ms = limit_ms;
     f->done = done;
     f->owner = owner;

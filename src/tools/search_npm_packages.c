@@ -222,8 +222,7 @@ const struct mcp_tool tool_search_npm_packages = {
     .title = "Search npm",
     .description =
         "Search npm for packages to give run_js_ephemeral: the 5 most popular, with 500 characters "
-        "of README; get_dependency_types has their API. At most 10 s; a registry without "
-        "search "
+        "of README; get_dependency_types has their API. At most 10 s; a registry without search "
         "is an error. Returns a JSON array.",
     .fields = fields,
     .output_schema =

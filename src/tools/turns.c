@@ -1,6 +1,5 @@
 #include "tools/turns.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,11 @@
 static bool is_same(const struct turn *a, const struct turn *b)
 {
     return strcmp(a->owner, b->owner) == 0 && (*a->owner || a->call == b->call);
+}
+
+static bool is_same_call(const struct turn *a, const struct turn *b)
+{
+    return is_same(a, b) && a->call == b->call;
 }
 
 static struct turn *find_later(const struct turns *t, uint64_t round)
@@ -25,6 +29,7 @@ void turns_init(struct turns *t)
 {
     *t = (struct turns){0};
     TAILQ_INIT(&t->waiting);
+    TAILQ_INIT(&t->taken);
 }
 
 void turns_add(struct turns *t, struct turn *turn, const char *owner, const void *call)
@@ -42,20 +47,61 @@ void turns_add(struct turns *t, struct turn *turn, const char *owner, const void
         TAILQ_INSERT_TAIL(&t->waiting, turn, entry);
 }
 
-struct turn *turns_take(struct turns *t)
+static struct turn *take(struct turns *t, struct turn *turn)
 {
-    struct turn *turn = TAILQ_FIRST(&t->waiting);
-
     if (!turn)
         return NULL;
-    t->round = turn->round;
-    turns_drop(t, turn);
+    TAILQ_REMOVE(&t->waiting, turn, entry);
+    TAILQ_INSERT_TAIL(&t->taken, turn, entry);
+    turn->is_taken = true;
     return turn;
+}
+
+struct turn *turns_take(struct turns *t)
+{
+    struct turn *turn = take(t, TAILQ_FIRST(&t->waiting));
+
+    if (turn)
+        t->round = turn->round;
+    return turn;
+}
+
+typedef bool is_same_fn(const struct turn *a, const struct turn *b);
+
+static bool has_any(const struct turns *t, const struct turn *waits, is_same_fn *same)
+{
+    const struct turn *turn;
+
+    TAILQ_FOREACH (turn, &t->taken, entry)
+        if (same(turn, waits))
+            return true;
+    return false;
+}
+
+/* The round stays: those before it still wait. */
+static struct turn *take_first(struct turns *t, is_same_fn *same)
+{
+    struct turn *turn;
+
+    TAILQ_FOREACH (turn, &t->waiting, entry)
+        if (!has_any(t, turn, same))
+            return take(t, turn);
+    return NULL;
+}
+
+struct turn *turns_take_first_of_call(struct turns *t)
+{
+    return take_first(t, is_same_call);
+}
+
+struct turn *turns_take_first_of_owner(struct turns *t)
+{
+    return take_first(t, is_same);
 }
 
 void turns_drop(struct turns *t, struct turn *turn)
 {
-    TAILQ_REMOVE(&t->waiting, turn, entry);
+    TAILQ_REMOVE(turn->is_taken ? &t->taken : &t->waiting, turn, entry);
     free(turn->owner);
     turn->owner = NULL;
 }

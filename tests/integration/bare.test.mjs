@@ -2,8 +2,10 @@
 // As root, cgroups are hidden in a mount namespace of the test's own; an ordinary user simply must not have been given any.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
 import { test } from 'node:test';
-import { assertGone, code, copyPrograms, fill, isRoot, jerboa, judged, limit, printed, processes, readOnlyCgroups, root, start, tempDir, until } from './jerboa.mjs';
+import { assertGone, code, copyPrograms, descendants, fill, isRoot, jerboa, judged, limit, printed, processes, readOnlyCgroups, root, start, tempDir, until } from './jerboa.mjs';
+import { connectTo, serveHttp, text } from './serving.mjs';
 
 const hide = `${readOnlyCgroups}; exec "$@"`;
 const missing = isRoot ? ['cgroup'] : ['cgroup', 'uid-range'];
@@ -169,4 +171,17 @@ test('code that kills and stops whatever appears beside it does not escape its l
   const ms = performance.now() - began; // at most three helpers of a second, the start of two Nodes, and a slow machine
   assert.ok(ms < 8000, `it had its way for ${ms} ms`);
   await assertGone(dir);
+});
+
+test('a Node that is held goes, and a server beside it stays', limit, async (t) => {
+  const s = await serveHttp(t, ['--pool', '0', '--hold', '2s'], { wrap: isRoot ? ['unshare', '-m', 'sh', '-ec', hide, 'sh'] : [] });
+  const { client, call } = await connectTo(s.url), container_id = text(await call('sandbox_initialize'));
+  const held = () => descendants(s.pid).filter(({ pid }) => { try { return fs.readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('gate.cjs'); } catch { return false; } });
+  const { structuredContent: { server: { url } } } = await call('run_js', { container_id, listenOnPort: 8123, code: 'import http from "node:http"; http.createServer((q, a) => a.end("here")).listen(8123)' });
+  const ask = async () => (await fetch(url)).text();
+  assert.equal(await ask(), 'here');
+  await until(() => held().length === 1, 'no Node is held');
+  await until(() => held().length === 0, 'it is held for ever');
+  assert.equal(await ask(), 'here');
+  await client.close();
 });

@@ -62,7 +62,7 @@ describe('how many', () => {
     assert.deepEqual(jails(s.pid), []);
     const write = (who, name) => who.call('run_js_ephemeral', { code: `import fs from 'node:fs'; fs.writeFileSync('files/${name}', ''); console.log(fs.readdirSync('files').sort())` });
     assert.match(text(await write(ann, 'a')), /\[ 'a' \]/);
-    await until(() => held(s.pid).length === 1, 'none is made for her');
+    await until(() => jails(s.pid).length === 1 && held(s.pid).length === 1, 'none is made for her'); // and the one she had is gone
     const [ready] = jails(s.pid);
     assert.match(text(await write(bob, 'b')), /\[ 'b' \]/);
     assert.ok(jails(s.pid).includes(ready), 'he got hers');
@@ -108,9 +108,11 @@ describe('what is handed out', () => {
   test('has the policy of who takes it, and only his', limit, async (t) => {
     const s = await serve(t);
     await filled(s, 2);
-    const id = text(await s.call('sandbox_initialize', { network: 'none' }));
-    const r = await s.call('run_js', { container_id: id, code: `await fetch('http://example.com/').catch((e) => console.log(e.cause?.code))` });
-    assert.equal(r.structuredContent.refused[0].rule, "network policy 'none'", JSON.stringify(r));
+    for (const network of ['none', 'npm']) {
+      const container_id = text(await s.call('sandbox_initialize', { network }));
+      const r = await s.call('run_js', { container_id, code: `await fetch('http://example.com/').catch((e) => console.log(e.cause?.code))` });
+      assert.equal(r.structuredContent.refused[0].rule, `network policy '${network}'`, JSON.stringify(r));
+    }
     await end(s);
   });
 });
@@ -141,6 +143,26 @@ describe('what is lost', () => {
     }
     await end(s);
   });
+
+  for (const what of ['the Node that is held for it', 'its sandbox'])
+    test(`… while a run writes its files: ${what}`, limit, async (t) => {
+      const s = await serve(t, ['--pool', '0', '--files', tempDir(t)]);
+      const id = text(await s.call('sandbox_initialize', {}));
+      await until(() => held(s.child.pid).length === 1, 'no Node is held');
+      const [node] = held(s.child.pid), [jail] = jails(s.child.pid), init = descendants(jail)[0].pid;
+      process.kill(init, 'SIGSTOP'); // so no file arrives
+      const code = `console.log(1); // ${'x'.repeat(3 << 20)}`;
+      const answer = s.ask('tools/call', { name: 'run_js', arguments: { container_id: id, code }, _meta: { progressToken: 1 } });
+      await until(() => s.seen.some(({ params }) => params?.message === 'running'), 'the run does not begin');
+      process.kill(what === 'its sandbox' ? jail : node, 'SIGKILL');
+      await until(() => held(s.child.pid).length === 0, 'it lives');
+      if (what !== 'its sandbox') process.kill(init, 'SIGCONT');
+      const { result = assert.fail(s.child.text('stderr')) } = await Promise.race([answer, s.child.ended]);
+      if (what === 'its sandbox') assert.match(text(result), /lost/);
+      else says(result, 1);
+      says(await run(s, 'console.log(2)'), 2);
+      await end(s);
+    });
 });
 
 describe('a Node that is held', () => {

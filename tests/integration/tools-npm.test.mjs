@@ -84,9 +84,10 @@ describe('types of a registry on loopback', limit, () => {
         'sub/package.json': JSON.stringify({ types: '../dist/s.d.ts' }), 'test/package.json': '{' }, { imports: { '#parts/*': './parts/*' } }),
       none: pack({ 'index.js': '' }), stub: pack({ 'index.js': '' }), '@types%2fstub': pack({ 'README.md': 'has its own' }),
       '@types%2fs__n': pack({ 'index.d.ts': 'export const mangled: 1;\n' }), '@s%2fn': pack({ 'index.js': '' }),
+      Capitals: pack({ 'index.js': '' }), '@types%2fcapitals': pack({ 'index.d.ts': '/// <reference types="./more" />\n', 'more.d.ts': 'declare const more: 1;\n' }),
     });
     const s = await serverOf(t, registry.url);
-    const [deep, big, own, none, stub, scoped] = await ask(s, ['deep', 'big', 'own', 'none', 'stub', '@s/n'].map((name) => ({ name })));
+    const [deep, big, own, none, stub, scoped, capitals] = await ask(s, ['deep', 'big', 'own', 'none', 'stub', '@s/n', 'Capitals'].map((name) => ({ name })));
     assert.match(deep.types, /^\/\/ lib\/a\.d\.mts\nimport [^]*\n\/\/ lib\/b\.d\.mts\n[^]*\n\/\/ c\/index\.d\.ts\nexport \{\};\n$/);
     assert.deepEqual(deep.leftOut, [`lib/long.d.mts (${long.length} bytes)`]);
     assert.equal(big.types, '// index.d.ts\nexport const first: 1;\n');
@@ -95,6 +96,7 @@ describe('types of a registry on loopback', limit, () => {
     assert.match(none.reason, /^the package has no type declarations of its own, and @types\/none is not in the registry$/);
     assert.match(stub.reason, /and @types\/stub has none either$/);
     assert.deepEqual([scoped.typesPackage, scoped.types], ['@types/s__n', '// index.d.ts\nexport const mangled: 1;\n']);
+    assert.deepEqual([capitals.typesPackage, capitals.types], ['@types/capitals', '// index.d.ts\n/// <reference types="./more" />\n\n// more.d.ts\ndeclare const more: 1;\n']);
     const before = registry.tarballs().length;
     await ask(s, ['deep', 'big', '@s/n'].map((name) => ({ name })));
     assert.equal(registry.tarballs().length, before); // by its hash, in the store
@@ -107,6 +109,8 @@ describe('types of a registry on loopback', limit, () => {
     header.fill(' ', 148, 156).write(`${header.reduce((a, b) => a + b, 0).toString(8).padStart(6, '0')}\0 `, 148);
     const zeros = gzipSync(Buffer.alloc(64 << 20));
     const many = gzipSync(Buffer.concat(Array.from({ length: 10_000 }, (_, i) => tarMember({ name: `package/${i}` }))));
+    const longNames = gzipSync(Buffer.concat(Array.from({ length: 100 }, (_, i) =>
+      Buffer.concat([tarMember({ name: 'long', type: 'L', content: `package/${'x'.repeat(4000)}${i}.d.ts` }), tarMember({ name: 'package/x' })]))));
     const hostile = {
       symlink: [member({ name: 'package/x', type: '2', link: '/etc/passwd' }), /"package\/x": it is neither a file nor a directory/],
       hardlink: [member({ name: 'package/x', type: '1', link: '/etc/passwd' }), /neither a file nor a directory/],
@@ -114,6 +118,7 @@ describe('types of a registry on loopback', limit, () => {
       absolute: [member({ name: '/tmp/evil.d.ts' }), /its name is absolute/],
       zeros: [{ '1.0.0': { tarball: Buffer.concat([gzipSync(header), ...Array(160).fill(zeros)]) } }, /"package\/zeros": the package is too large/],
       million: [{ '1.0.0': { tarball: Buffer.concat(Array(100).fill(many)) } }, /the package has too many files/],
+      names: [{ '1.0.0': { tarball: Buffer.concat(Array(100).fill(longNames)) } }, /the names of its files are too long/],
       garbage: [{ '1.0.0': { tarball: Buffer.from('hello') } }, /damaged/],
       cut: [{ '1.0.0': { tarball: tgz({ name: 'package/index.d.ts', content: 'x'.repeat(9999) }).subarray(0, 40) } }, /damaged/],
       json: [pack({ 'package.json': '{', 'index.d.ts': '' }), /its package.json is missing, or not JSON/],
@@ -134,6 +139,24 @@ describe('types of a registry on loopback', limit, () => {
     refused(await s.call('get_dependency_types', { dependencies: [{ version: '1' }] }), /^The dependencies are not valid: /);
     for (const dependencies of [[], Array(21).fill({ name: 'good' }), 'good']) assert.equal((await s.call('get_dependency_types', { dependencies })).isError, true);
     assert.deepEqual(s.errors, []);
+  });
+
+  test('documents that a registry cut, and one that is small on the wire and large in memory', async (t) => {
+    const bomb = gzipSync(`{"versions":[${'{},'.repeat(10 << 20)}{}]}`);
+    const packages = { cut: pack({ 'index.d.ts': 'export {};\n' }) };
+    const registry = await serve(t, packages, (req, res) => {
+      if (req.url.startsWith('/-/v1/search')) res.end('{"objects":[{"package":{"name":"cut","description":"cut \\ud83d"}}]}');
+      else if (req.url === '/cut') res.end(JSON.stringify({ ...tagged('cut', packages.cut), description: 'nothing \0', readme: '# cut \ud83d' }));
+      else if (req.url === '/bomb') res.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb);
+      else return false;
+      return true;
+    });
+    const s = await serverOf(t, registry.url);
+    const [cut, large] = await ask(s, [{ name: 'cut' }, { name: 'bomb' }]);
+    assert.equal(cut.types, '// index.d.ts\nexport {};\n');
+    assert.match(large.reason, /bomb: the registry's answer has too many values$/);
+    const { structuredContent } = await s.call('search_npm_packages', { searchTerm: 'cut' });
+    assert.deepEqual(structuredContent.packages, [{ name: 'cut', description: 'cut \ufffd', readmeSnippet: '# cut \ufffd' }]);
   });
 
   test('a registry that is down', async (t) => {
@@ -159,6 +182,19 @@ describe('types of a registry on loopback', limit, () => {
       assert.equal(held.length, before + count); // those that waited never began
     }
     assert.deepEqual(s.errors, []);
+  });
+
+  test('a call that waits for twenty slow packages does not make others wait', async (t) => {
+    const held = [];
+    const registry = await serve(t, {}, (req, res) => Boolean(req.url.startsWith('/-/v1/search') ? res.end('{"objects":[]}') : held.push(res)));
+    const s = await serverOf(t, registry.url);
+    const controller = new AbortController();
+    const slow = assert.rejects(s.call('get_dependency_types', { dependencies: Array.from({ length: 20 }, (_, i) => ({ name: `p${i}` })) }, { signal: controller.signal }));
+    await until(() => held.length === 8, () => `${held.length}`);
+    assert.equal(text(await s.call('search_npm_packages', { searchTerm: 'a' })), 'No packages found.'); // within ten seconds, or it says that it was not
+    assert.equal(held.length, 8);
+    controller.abort();
+    await slow;
   });
 
   // The measure of tests/unit/fetch_loop_test.c: by the clock, less what the kernel counts as time without a processor.
@@ -214,6 +250,8 @@ describe('search', limit, () => {
     const packages = { a: readme('# a'), b: pack({ readme: 'plain', 'lib/README.md': 'not this' }), c: pack({ 'index.js': '' }), d: readme(long), f: readme('never asked for') };
     const registry = await serve(t, packages, (req, res) => {
       if (req.url.startsWith('/-/v1/search')) res.end(JSON.stringify(canned(['f', 0.1], ['c', 0.5, 10], ['b', 0.5, 20], ['a', 0.9], ['e', 0.4], ['d', 0.4])));
+      else if (req.url === '/a') res.end(JSON.stringify({ ...tagged('a', packages.a), readme: ' \n' })); // says nothing, so its tarball is asked
+      else if (req.url === '/b' && req.headers.accept === 'application/json') res.end(JSON.stringify({ ...tagged('b', packages.b), readme: 'of a document that is too large', pad: 'x'.repeat(33 << 20) }));
       else if (req.url === '/e') res.end(JSON.stringify({ ...tagged('e', {}), readme: `\n\n${'0123456789'.repeat(60)}` }));
       else return false;
       return true;
@@ -257,6 +295,10 @@ describe('search', limit, () => {
     const missing = await serve(t, {}), other = await serve(t, {}, (req, res) => Boolean(res.end('{"hello":1}'))), html = await serve(t, {}, (req, res) => Boolean(res.end('<html>')));
     refused(await (await serverOf(t, missing.url)).call('search_npm_packages', { searchTerm: 'a' }),
       /^Packages cannot be searched here: the registry http:\/\/127\.0\.0\.1:\d+\/ has no search \(HTTP status 404\): name packages that you know: get_dependency_types/);
+    for (const status of [405, 501]) {
+      const lacking = await serve(t, {}, (req, res) => Boolean(res.writeHead(status).end()));
+      refused(await (await serverOf(t, lacking.url)).call('search_npm_packages', { searchTerm: 'a' }), new RegExp(`has no search \\(HTTP status ${status}\\): name packages`));
+    }
     refused(await (await serverOf(t, other.url)).call('search_npm_packages', { searchTerm: 'a' }), /^Packages cannot be searched here: .* has no search/);
     const s = await serverOf(t, html.url);
     refused(await s.call('search_npm_packages', { searchTerm: 'a' }), /^The search failed: the registry's answer is not JSON/);

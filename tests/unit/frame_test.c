@@ -48,6 +48,7 @@ static const struct rule {
     {FRAME_ATTACH, "attach", PEER_SERVER, 12, 8192},
     {FRAME_ATTACHED, "attached", PEER_JAIL, 0, 0},
     {FRAME_GROUP_RUN, "group-run", PEER_SERVER, 0, 0},
+    {FRAME_GROUP_DROP, "group-drop", PEER_SERVER, 0, 0},
     {FRAME_ATTACH, "attach", PEER_SERVER, 12, 8192},
     {FRAME_ATTACHED, "attached", PEER_JAIL, 0, 0},
 };

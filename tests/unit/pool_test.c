@@ -117,6 +117,38 @@ static void test_other_kinds_come_and_go(void **state)
     pool_free(p);
 }
 
+static void test_others_leave_room_for_the_minimum(void **state)
+{
+    struct pool  *p = pool_new(2, 4, &usual);
+    struct shelf *first = pool_shelf(p, &usual, 0), *s = pool_shelf(p, &other, 0);
+
+    (void)state;
+    fill(p, 0);
+    pool_left(first, true);
+    pool_left(first, true);
+    for (int i = 0; i < 10; i++)
+        pool_missed(p, s);
+    assert_int_equal(fill(p, 0), 4);
+    assert_int_equal(first->spares, 2);
+    assert_int_equal(s->spares, 2);
+    pool_free(p);
+}
+
+static void test_a_kind_that_cannot_be_made_is_forgotten(void **state)
+{
+    struct pool  *p = pool_new(1, 4, &usual);
+    struct shelf *s = pool_shelf(p, &other, 0);
+
+    (void)state;
+    pool_missed(p, s);
+    pool_failed(s, 0);
+    pool_failed(pool_shelf(p, &usual, 0), 0);
+    pool_lower(p, POOL_LOWER_MS);
+    assert_int_equal(pool_shelf(p, &other, 0)->target, 0);
+    assert_int_equal(pool_shelf(p, &usual, 0)->target, 1);
+    pool_free(p);
+}
+
 static void test_kinds_are_bounded_and_told_apart(void **state)
 {
     struct pool                  *p = pool_new(1, 4, &usual);
@@ -144,6 +176,8 @@ static void test_waits_longer_after_each_failure(void **state)
     for (int i = 0; i < 10; i++) {
         pool_failed(s, now);
         assert_null(pool_wanting(p, now));
+        assert_non_null(pool_wanting(p, now + pool_pause_ms(p, now, 1 << 20)));
+        assert_int_equal(pool_pause_ms(p, now, 7), 7);
         for (pause = 1; !pool_wanting(p, now + pause); pause *= 2)
             assert_true(pause < 1 << 20);
         assert_true(pause >= last);
@@ -166,6 +200,8 @@ int main(void)
         cmocka_unit_test(test_grows_by_what_was_missing_to_the_ceiling),
         cmocka_unit_test(test_falls_while_there_is_always_one_left),
         cmocka_unit_test(test_other_kinds_come_and_go),
+        cmocka_unit_test(test_others_leave_room_for_the_minimum),
+        cmocka_unit_test(test_a_kind_that_cannot_be_made_is_forgotten),
         cmocka_unit_test(test_kinds_are_bounded_and_told_apart),
         cmocka_unit_test(test_waits_longer_after_each_failure),
     };

@@ -70,19 +70,18 @@ static void queries(void **state)
     }
 }
 
-static void long_words(void **state)
+static void too_long(void **state)
 {
-    static char        word[400], many[8000];
+    static char        many[8000];
     autobuf struct buf query;
+    struct err         e = {0};
 
     (void)state;
-    memset(word, 'x', sizeof word - 1);
     for (size_t i = 0; i + 1 < sizeof many; i++)
         many[i] = i % 2 ? '+' : '#';
     buf_init(&query, SEARCH_QUERY_MAX);
-    assert_int_equal(search_query(&(struct search_terms){.term = word}, &query, NULL), -1);
-    buf_drop(&query, query.size);
-    assert_int_equal(search_query(&(struct search_terms){.term = many}, &query, NULL), -1);
+    assert_int_equal(search_query(&(struct search_terms){.term = many}, &query, &e), -1);
+    assert_string_equal(e.msg, "the search is too long");
 }
 
 static void answers(void **state)
@@ -131,6 +130,25 @@ static void answers(void **state)
     }
 }
 
+/* Nobody's description makes the answer too long for the others. */
+static void long_texts(void **state)
+{
+    static char      text[4000];
+    autojson json_t *answer = NULL, *list = NULL;
+
+    (void)state;
+    for (size_t i = 0; i + 2 < sizeof text; i += 2)
+        memcpy(text + i, "\xc3\xa4", 3);
+    answer =
+        json_pack("{s:[{s:{s:s, s:s}}, {s:{s:s}}, {s:{s:s}}]}", "objects", "package", "name", "a",
+                  "description", text, "package", "name", text, "package", "name", "../up");
+    assert_non_null(answer);
+    list = search_answer_pick(answer, 5);
+    assert_int_equal(json_array_size(list), 1);
+    assert_int_equal(json_string_length(json_object_get(json_array_get(list, 0), "description")),
+                     2 * SEARCH_ANSWER_DESCRIPTION);
+}
+
 /* More than it can hold is cut, not written past. */
 static void many_found(void **state)
 {
@@ -147,10 +165,8 @@ static void many_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(queries),
-        cmocka_unit_test(long_words),
-        cmocka_unit_test(answers),
-        cmocka_unit_test(many_found),
+        cmocka_unit_test(queries),    cmocka_unit_test(too_long),   cmocka_unit_test(answers),
+        cmocka_unit_test(long_texts), cmocka_unit_test(many_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,15 +36,21 @@ static void ask(const char *names)
     }
 }
 
-/* Takes as many as there are names. */
+static struct turn *assert_is(struct turn *turn, const char *name)
+{
+    const struct waiter *w = (struct waiter *)turn;
+
+    assert_non_null(w);
+    if (memcmp(w->name, name, 2) != 0)
+        fail_msg("%s instead of %s", w->name, name);
+    return turn;
+}
+
+/* Takes as many as there are names; each is over at once. */
 static void assert_next(const char *names)
 {
-    for (; *names; names += 2 + (names[2] == ' ')) {
-        struct waiter *w = (struct waiter *)turns_take(&turns);
-        assert_non_null(w);
-        if (memcmp(w->name, names, 2) != 0)
-            fail_msg("%s instead of %s", w->name, names);
-    }
+    for (; *names; names += 2 + (names[2] == ' '))
+        turns_drop(&turns, assert_is(turns_take(&turns), names));
 }
 
 static int set_up(void **state)
@@ -117,6 +123,45 @@ static void dropped(void **state)
     assert_null(turns_take(&turns));
 }
 
+static void who_has_none(void **state)
+{
+    struct turn *a, *b, *c;
+
+    (void)state;
+    ask("a1 a2 a3");
+    a = assert_is(turns_take_first_of_owner(&turns), "a1");
+    assert_null(turns_take_first_of_owner(&turns));
+    ask("b1 b2 c1");
+    b = assert_is(turns_take_first_of_owner(&turns), "b1");
+    c = assert_is(turns_take_first_of_owner(&turns), "c1");
+    assert_null(turns_take_first_of_owner(&turns));
+    turns_drop(&turns, b);
+    b = assert_is(turns_take_first_of_owner(&turns), "b2");
+    turns_drop(&turns, c);
+    assert_null(turns_take_first_of_owner(&turns)); /* c waits for nothing */
+    turns_drop(&turns, a);
+    turns_drop(&turns, b);
+    assert_next("a2 a3"); /* who was passed over has lost no turn */
+    assert_null(turns_take(&turns));
+}
+
+static void calls_that_have_none(void **state)
+{
+    int          one = 0, other = 0;
+    struct turn *first;
+
+    (void)state;
+    add("a1", "a", &one);
+    add("a2", "a", &one);
+    add("a3", "a", &other);
+    first = assert_is(turns_take(&turns), "a1");
+    assert_null(turns_take_first_of_owner(&turns));
+    turns_drop(&turns, assert_is(turns_take_first_of_call(&turns), "a3"));
+    assert_null(turns_take_first_of_call(&turns));
+    turns_drop(&turns, first);
+    assert_next("a2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +170,8 @@ int main(void)
         cmocka_unit_test_setup(nobody_comes_before_a_round_is_over, set_up),
         cmocka_unit_test_setup(what_nobody_owns_goes_by_call, set_up),
         cmocka_unit_test_setup(dropped, set_up),
+        cmocka_unit_test_setup(who_has_none, set_up),
+        cmocka_unit_test_setup(calls_that_have_none, set_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

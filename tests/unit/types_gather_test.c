@@ -38,6 +38,9 @@ static void references(void **state)
         {"declare const a: './no'; const from = './no'; f('./no'); from: './no'", ""},
         {"/// <reference path=\"a.d.ts\" />\n/// <reference path='./b.d.ts'/>", "a.d.ts ./b.d.ts "},
         {"/// <reference types=\"node\" />\n/// <reference lib=\"es2020\" />", ""},
+        {"/// <reference types = \"./g\" />\n/// <reference types='../h' preserve='true' />",
+         "./g ../h "},
+        {"/// <reference types=\"path\" preserve=\"./no\" />\n/// <reference types=\"", ""},
         {"// <reference path=\"no.d.ts\" />", ""},
         {"/// <reference path=\"no", ""},
         {"type T = `from './no'`; import a from './a'", "./a "},
@@ -114,6 +117,21 @@ static void gathers(void **state)
     declarations_done(&d);
 }
 
+/* Its name needs room, too. */
+static void empty_files(void **state)
+{
+    struct declarations d = {0};
+
+    (void)state;
+    add(&d, "index.d.ts", "import './a';\n");
+    add(&d, "a.d.ts", "");
+    declarations_sort(&d);
+    assert_gathered(&d, "index.d.ts", 39, "// index.d.ts\nimport './a';\n\n// a.d.ts\n", "[]");
+    assert_gathered(&d, "index.d.ts", 38, "// index.d.ts\nimport './a';\n",
+                    "[\"a.d.ts (0 bytes)\"]");
+    declarations_done(&d);
+}
+
 static void follows_names_of_the_package(void **state)
 {
     struct declarations d = {0};
@@ -138,37 +156,63 @@ static void follows_names_of_the_package(void **state)
     declarations_done(&d);
 }
 
-static void lists_so_many(void **state)
+/* An entry without room, and a hundred files that it names, whose names have so many digits. */
+static void assert_rows(int digits, size_t count, const char *first, const char *last)
 {
     struct declarations d = {0};
     autobuf struct buf  text, entry;
     autojson json_t    *rows = json_array();
 
-    (void)state;
     buf_init(&text, 4096);
-    buf_init(&entry, 1 << 16);
+    buf_init(&entry, 1 << 20);
     for (int i = 0; i < 100; i++) {
-        autofree char *path = str_format("f%d.d.ts", i);
+        autofree char *path = str_format("f%0*d.d.ts", digits, i);
         declarations_add(&d, path, 5); /* its text was not kept */
-        buf_printf(&entry, "import './f%d';\n", i);
+        buf_printf(&entry, "import './f%0*d';\n", digits, i);
     }
     add(&d, "index.d.ts", buf_text(&entry));
     declarations_sort(&d);
     types_gather(NULL, &d, declarations_get(&d, "index.d.ts"), 100, &text, rows);
-    assert_int_equal(json_array_size(rows), 41);
-    assert_string_equal(json_string_value(json_array_get(rows, 1)), "f0.d.ts (5 bytes)");
-    assert_string_equal(json_string_value(json_array_get(rows, 40)), "and 61 more");
+    assert_int_equal(json_array_size(rows), count);
+    if (first)
+        assert_string_equal(json_string_value(json_array_get(rows, 1)), first);
+    assert_string_equal(json_string_value(json_array_get(rows, count - 1)), last);
     assert_true(text.size <= 100);
+    declarations_done(&d);
+}
+
+static void lists_so_many(void **state)
+{
+    (void)state;
+    assert_rows(1, 41, "f0.d.ts (5 bytes)", "and 61 more");
+    assert_rows(900, 10, NULL, "and 92 more"); /* 8 of these names are 8 KiB */
+}
+
+/* A file without a text still needs a line with its path. */
+static void empty_files_need_room_too(void **state)
+{
+    struct declarations d = {0};
+
+    (void)state;
+    add(&d, "index.d.ts", "import './a'; import './b';\n");
+    add(&d, "a.d.ts", "");
+    add(&d, "b.d.ts", "");
+    declarations_sort(&d);
+    assert_gathered(&d, "index.d.ts", 53,
+                    "// index.d.ts\nimport './a'; import './b';\n\n// a.d.ts\n",
+                    "[\"b.d.ts (0 bytes)\"]");
+    assert_gathered(&d, "index.d.ts", 52, "// index.d.ts\nimport './a'; import './b';\n",
+                    "[\"a.d.ts (0 bytes)\", \"b.d.ts (0 bytes)\"]");
     declarations_done(&d);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(references),
-        cmocka_unit_test(gathers),
-        cmocka_unit_test(follows_names_of_the_package),
+        cmocka_unit_test(references),    cmocka_unit_test(gathers),
+        cmocka_unit_test(empty_files),   cmocka_unit_test(follows_names_of_the_package),
         cmocka_unit_test(lists_so_many),
+        cmocka_unit_test(empty_files_need_room_too),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,17 @@ static void mends_byte_by_byte(void **state)
     assert_memory_equal(b.data, "a\xef\xbf\xbd\xc3\xa4\xef\xbf\xbd\xef\xbf\xbd!\0z", b.size);
 }
 
+static void counts_what_a_person_sees(void **state)
+{
+    static const char   text[] = "a\xc3\xa4\xe2\x82\xac\xff\xe2\x82z\xc3";
+    static const size_t ends[] = {0, 1, 3, 6, 7, 8, 9, 10, 11, 11};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        assert_int_equal(utf8_first(U(text), sizeof text - 1, i), ends[i]);
+    assert_int_equal(utf8_first(NULL, 0, 9), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -84,6 +95,7 @@ int main(void)
         cmocka_unit_test(cuts_fall_between_characters),
         cmocka_unit_test(what_is_no_character_is_not_cut_off),
         cmocka_unit_test(mends_byte_by_byte),
+        cmocka_unit_test(counts_what_a_person_sees),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
