@@ -42,6 +42,25 @@ const listen = async (host, ...where) => {
 };
 const has = (file, bits) => fs.existsSync(file) && (fs.statSync(file).mode & bits) !== 0;
 
+/** When the probe has started, FILES_DIR becomes a link to where the secret is; in both places it is told to go on. */
+const swapFiles = (host) => {
+  const aside = `${host.dir}/aside`, elsewhere = `${host.dir}/elsewhere`;
+  fs.mkdirSync(elsewhere);
+  fs.writeFileSync(`${elsewhere}/secret`, host.secret);
+  const look = setInterval(() => {
+    if (!fs.existsSync(`${host.files}/started`)) return;
+    clearInterval(look);
+    fs.renameSync(host.files, aside);
+    fs.symlinkSync(elsewhere, host.files);
+    for (const place of [aside, elsewhere]) fs.writeFileSync(`${place}/go`, '');
+  }, 10);
+  host.after(() => {
+    clearInterval(look);
+    if (fs.existsSync(aside)) { fs.unlinkSync(host.files); fs.renameSync(aside, host.files); }
+    for (const name of ['files/started', 'files/go', 'elsewhere']) fs.rmSync(path.join(host.dir, name), { recursive: true, force: true });
+  });
+};
+
 /** Another sandbox, under the same walls. */
 const neighbour = async (host, code) => {
   const child = start(['run', ...host.options, '-e', code], { program: host.jerboa, seconds: 20 });
@@ -63,6 +82,10 @@ export const probes = [
   { name: 'a relative link in files/', walls: null, why: 'above a shown directory is the sandbox\'s own',
     ready: (host) => { secretIn('secret')(host); fs.rmSync(`${host.files}/near`, { force: true }); fs.symlinkSync('../secret', `${host.files}/near`); },
     code: read((at) => `${at.files}/near`) },
+  { name: 'files/ swapped for a link while it runs', walls: null, why: 'a mount is of the directory, not of its path', ready: swapFiles,
+    code: (at) => `fs.writeFileSync(${text(`${at.files}/started`)}, '');
+      for (let i = 0; i < 500 && !fs.existsSync(${text(`${at.files}/go`)}); i++) await new Promise((done) => setTimeout(done, 10));
+      if (fs.existsSync(${text(`${at.files}/go`)})) process.stdout.write(fs.readFileSync(${text(`${at.files}/secret`)}, 'utf8'))` },
   { name: 'a hard link from a read-only directory', walls: null, why: 'each shown directory is a mount of its own',
     ready: (host) => { fs.writeFileSync(`${host.shown}/linked`, 'untouched'); fs.rmSync(`${host.files}/hard`, { force: true }); },
     code: (at) => `fs.linkSync(${text(`${at.shown}/linked`)}, ${text(`${at.files}/hard`)}); fs.writeFileSync(${text(`${at.files}/hard`)}, ${text(at.secret)})`,
@@ -179,7 +202,10 @@ export const probes = [
     code: through('root', () => '/workspace/mine') },
   { name: 'a port of another sandbox', walls: [hostNetwork],
     ready: async (host) => {
-      host.port = 20000 + Math.floor(Math.random() * 10000);
+      const free = createServer().listen(0, '127.0.0.1');
+      await once(free, 'listening');
+      host.port = free.address().port;
+      await new Promise((done) => { free.close(done); });
       await neighbour(host, `import net from 'node:net'; net.createServer((s) => s.end(${text(host.secret)})).listen(${host.port}, '127.0.0.1', () => console.log('ready'))`);
     },
     code: connect((at) => ({ host: '127.0.0.1', port: at.port })) },
