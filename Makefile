@@ -4,7 +4,7 @@ PREFIX  ?= /usr/local
 BUILD   ?= build
 ASAN    := build-asan
 TIME    ?= 120
-SUITES  ?= unit fuzz docs integration conformance
+SUITES  ?= unit fuzz docs integration escape conformance
 WERROR  := $(if $(CI),true,false)
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 STAMP    = .packages.stamp
@@ -24,7 +24,7 @@ conformance: all ## the official suite of MCP, both requirement sets
 
 test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, linters, fuzzers with coverage, arm64, speed
 	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
-	@tools/test $(ASAN) unit fuzz integration user conformance
+	@tools/test $(ASAN) unit fuzz integration escape user conformance
 	@tools/lint
 	@tools/fuzz 10
 	@tools/cross $(SUDO)

@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "jail/leave_out.h"
+
 #include "filter.h" /* generated: static const struct sock_filter filter[] */
 
 int privilege_drop_capabilities(struct err *e)
@@ -52,7 +54,10 @@ static int load(const struct sock_filter *code, size_t n, struct err *e)
 
 int privilege_filter_calls(struct err *e)
 {
-    return load(filter, sizeof filter / sizeof filter[0], e);
+    size_t                    n = sizeof filter / sizeof filter[0];
+    const struct sock_filter *code = jail_filter(filter, &n);
+
+    return load(code, n, e);
 }
 
 int privilege_filter_unseen(struct err *e)
@@ -94,16 +99,20 @@ int privilege_limit_processes(int64_t most, struct err *e)
 int privilege_limit_resources(int64_t fds, struct err *e)
 {
     const struct {
+        const char         *name;
         __rlimit_resource_t which;
         rlim_t              most;
     } limits[] = {
-        {RLIMIT_NOFILE, (rlim_t)fds}, {RLIMIT_CORE, 1}, /* 0 would still start a core_pattern
-                                                           program; see filter_gen.c */
-        {RLIMIT_MEMLOCK, 8 << 20},    {RLIMIT_MSGQUEUE, 0}, {RLIMIT_RTPRIO, 0},
-        {RLIMIT_SIGPENDING, 4096},
+        {"descriptors", RLIMIT_NOFILE, (rlim_t)fds},
+        {"core", RLIMIT_CORE, 1}, /* 0 would still start a core_pattern program: filter_gen.c */
+        {"locked memory", RLIMIT_MEMLOCK, 8 << 20},
+        {"message queues", RLIMIT_MSGQUEUE, 0},
+        {"real-time priority", RLIMIT_RTPRIO, 0},
+        {"queued signals", RLIMIT_SIGPENDING, 4096},
     };
 
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
-        TRY(limit(limits[i].which, limits[i].most, e));
+        if (!jail_leaves_out("limit", limits[i].name))
+            TRY(limit(limits[i].which, limits[i].most, e));
     return 0;
 }

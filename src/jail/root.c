@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/pem.h"
+#include "jail/leave_out.h"
 #include "jail/userns.h"
 
 enum { CERTIFICATES_MAX = 1 << 20 }; /* all that is laid by hand lies in the root's 4 MiB */
@@ -83,7 +84,7 @@ static int open_file(const char *path, struct err *e)
 static int clone_source(int path_fd, const struct plan_entry *entry, const struct idrange *ids,
                         struct err *e)
 {
-    uint64_t set = MOUNT_ATTR_NOSUID | (entry->writable ? 0 : MOUNT_ATTR_RDONLY);
+    uint64_t set = MOUNT_ATTR_NOSUID;
     bool     mapped = entry->as_owner && ids->count > 1;
     /* One mount, one map. Where nothing is mapped, the kernel wants all or nothing: a mount of the
      * host must not show what another one covers. */
@@ -93,7 +94,9 @@ static int clone_source(int path_fd, const struct plan_entry *entry, const struc
 
     if (fd < 0)
         return err_sys(e, "open_tree");
-    if (entry->kind != PLAN_DEVICE)
+    if (!entry->writable && !jail_leaves_out("writable", entry->target))
+        set |= MOUNT_ATTR_RDONLY;
+    if (entry->kind != PLAN_DEVICE && !jail_leaves_out("devices", entry->target))
         set |= MOUNT_ATTR_NODEV;
     TRY(mapped ? map_owner(fd, entry, ids->uid, set, e) : set_attributes(fd, set, -1, e));
     return take_fd(&fd);
@@ -201,10 +204,11 @@ static int lay_source(struct plan_entry *entry)
 
 static int lay_tmpfs(struct plan_entry *entry)
 {
-    char options[96];
+    char      options[96];
+    long long bytes = jail_leaves_out("limit", "bytes") ? 0 : entry->bytes; /* 0: without limit */
+    long long inodes = jail_leaves_out("limit", "inodes") ? 0 : entry->inodes;
 
-    snprintf(options, sizeof options, "mode=0755,size=%lld,nr_inodes=%lld", (long long)entry->bytes,
-             (long long)entry->inodes);
+    snprintf(options, sizeof options, "mode=0755,size=%lld,nr_inodes=%lld", bytes, inodes);
     if (make_directory(relative(entry->target), 0755) < 0)
         return -1;
     return mount("tmpfs", relative(entry->target), "tmpfs", MS_NOSUID | MS_NODEV, options);
@@ -331,8 +335,9 @@ int root_build(struct plan *plan, struct err *e)
     umask(022);
     for (size_t i = 0; i < plan->n_entries; i++) {
         struct plan_entry *entry = &plan->entries[i];
-        if (lay[entry->kind](entry) < 0)
-            return err_sys(e, "%s %s", plan_kind_name(entry->kind), entry->target);
+        const char        *kind = plan_kind_name(entry->kind);
+        if (!jail_leaves_out(kind, entry->target) && lay[entry->kind](entry) < 0)
+            return err_sys(e, "%s %s", kind, entry->target);
     }
     return 0;
 }
@@ -343,7 +348,8 @@ int root_enter(struct err *e)
 
     if (syscall(SYS_pivot_root, ".", ".") < 0)
         return err_sys(e, "pivot_root");
-    if (umount2(".", MNT_DETACH) < 0) /* the old root, stacked on top of the new one */
+    /* The old root, stacked on top of the new one. */
+    if (!jail_leaves_out("old", "root") && umount2(".", MNT_DETACH) < 0)
         return err_sys(e, "take the host's mounts away");
     if (chdir("/") < 0 || mount_setattr(AT_FDCWD, "/", 0, &sealed, sizeof sealed) < 0)
         return err_sys(e, "seal the root");

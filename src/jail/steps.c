@@ -19,6 +19,7 @@
 #include "jail/attach.h"
 #include "jail/handover.h"
 #include "jail/landlock.h"
+#include "jail/leave_out.h"
 #include "jail/privilege.h"
 #include "jail/redirect.h"
 #include "jail/report.h"
@@ -71,16 +72,28 @@ static int step_sources(struct jail *j, struct err *e)
     return has_range(j) ? root_open_sources(&j->plan, &j->ids, e) : 0;
 }
 
+static uint64_t own_namespaces(const struct jail *j)
+{
+    static const struct {
+        const char *name;
+        uint64_t    flag;
+    } table[] = {{"user", CLONE_NEWUSER}, {"mount", CLONE_NEWNS}, {"pid", CLONE_NEWPID},
+                 {"ipc", CLONE_NEWIPC},   {"uts", CLONE_NEWUTS},  {"network", CLONE_NEWNET}};
+    uint64_t flags = 0;
+
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (!jail_leaves_out("namespace", table[i].name))
+            flags |= table[i].flag;
+    return j->plan.host_network ? flags & ~(uint64_t)CLONE_NEWNET : flags;
+}
+
 static int step_clone(struct jail *j, struct err *e)
 {
-    struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
-                                       CLONE_NEWUTS | CLONE_PIDFD,
+    struct clone_args args = {.flags = own_namespaces(j) | CLONE_PIDFD,
                               .pidfd = (uint64_t)(uintptr_t)&j->pid_fd,
                               .exit_signal = SIGCHLD};
     int               ends[2];
 
-    if (!j->plan.host_network)
-        args.flags |= CLONE_NEWNET;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return err_sys(e, "socketpair");
     j->group_fd = ends[0], j->init_group_fd = ends[1];
@@ -135,7 +148,7 @@ static int step_tell(struct jail *j, struct err *e)
 /* The child waits for it; without descriptors it goes on without. */
 static int step_admit(struct jail *j, struct err *e)
 {
-    int fds[CGROUP_HIERARCHIES_MAX], n = 0, r = 0;
+    int fds[CGROUP_HIERARCHIES_MAX] = {-1}, n = 0, r = 0;
 
     if (jail_has_cgroup(j))
         n = cgroup_open_init(&j->cgroup, fds, e);
@@ -393,7 +406,8 @@ enum { STEPS = sizeof steps / sizeof steps[0] };
 static int run_side(struct jail *j, enum side side, struct err *e)
 {
     for (size_t i = 0; i < STEPS; i++)
-        if (steps[i].side == side && steps[i].run(j, e) < 0) {
+        if (steps[i].side == side && !jail_leaves_out("step", steps[i].name) &&
+            steps[i].run(j, e) < 0) {
             walls_explain(steps[i].wall, e);
             return err_wrap(e, "step '%s'", steps[i].name);
         }
