@@ -8,7 +8,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { after, before, describe, test } from 'node:test';
 import { fill, start, tempDir, until } from './jerboa.mjs';
-import { connect, connectFor, freePort, inside, limit, texts, variants } from './tools.mjs';
+import { connect, connectFor, freePort, limit, texts, variants } from './tools.mjs';
 
 const modern = variants['stdio, modern'];
 const { stdout } = await start(['errors']).ended;
@@ -25,9 +25,10 @@ after(() => s.close());
 
 /** Stops a sandbox while one call runs in it and another one waits; both answers. */
 async function stopped() {
-  const container_id = await s.sandbox();
-  const answers = [s.run(container_id, 'setInterval(() => {}, 1000)'), s.run(container_id, '1')];
-  await until(() => inside(s.pid).length > 0, 'it did not start');
+  const container_id = await s.sandbox(), started = path.join(files, 'started');
+  const answers = [s.run(container_id, `import fs from 'node:fs'; fs.writeFileSync('files/started', ''); setInterval(() => {}, 1000)`), s.run(container_id, '1')];
+  await until(() => fs.existsSync(started), 'it did not start');
+  fs.rmSync(started);
   await s.call('sandbox_stop', { container_id });
   return Promise.all(answers);
 }
