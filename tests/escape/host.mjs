@@ -42,7 +42,7 @@ export async function attempt(row, leftOut) {
       : row.command?.(host, code) ?? [host.jerboa, 'run', '--files', files, '--dir', host.shows, '--network', 'none', ...host.options, '-e', code];
     const [program, ...args] = [...(row.via?.(host) ?? []), ...command];
     const r = await start(args, { program, env: row.env?.(host), stdio: row.stdio?.(host), input: '', seconds: 20 }).ended;
-    return { arrived: row.arrived ? await row.arrived(host, r) : r.stdout.includes(host.secret), said: `${r.stdout}${r.stderr}`.trim(), status: r.status };
+    return { arrived: row.arrived ? await row.arrived(host, r, leftOut) : r.stdout.includes(host.secret), said: `${r.stdout}${r.stderr}`.trim(), status: r.status };
   } finally {
     for (const deed of undo.reverse()) await deed();
   }
