@@ -12,7 +12,7 @@
 //   ready   makes on the host what the probe is after, before each run; may change `host.secret` (a new random word each time)
 //   arrived how the host sees it; else the secret was printed
 //   via     what `jerboa` is started through
-//   command what is run instead of `jerboa run`
+//   command what is run instead of `jerboa run`, or of Node on the bare host; cwd: where
 //   root    the control takes rights that only root has: the row is root's alone
 //   lacks   why this machine cannot have the control, if so: then it is skipped, and said
 //   apart   each wall closes a part of its own: the control must pass all of them, the probe none
@@ -24,6 +24,7 @@ import fs from 'node:fs';
 import { createServer } from 'node:net';
 import { hostname } from 'node:os';
 import path from 'node:path';
+import { packages } from './packages.mjs';
 import { descendants, isRoot, jerboa, printed, probe, start } from './host.mjs';
 
 const capabilities = 'step drop capabilities', landlock = 'step landlock', hostNetwork = 'option --network host';
@@ -279,6 +280,7 @@ export const probes = [
     },
     command: (host) => [path.join(path.dirname(host.jerboa), 'layers'), path.dirname(path.dirname(process.execPath)), `${32 << 20}`, 'attach', host.layer, 'sh', `echo ${host.secret} > node_modules/kept; cat node_modules/kept`],
     arrived: (host) => fs.readFileSync(`${host.layer}/node_modules/kept`, 'utf8').includes(host.secret) },
+  packages,
   { name: 'a file of another sandbox', walls: isRoot ? [noProcesses, landlock] : null, also: [noUsers], why: 'processes and a root of its own',
     ready: (host) => neighbour(host, `import fs from 'node:fs'; fs.writeFileSync('/workspace/mine', ${text(host.secret)}); console.log('ready'); setInterval(() => {}, 1000)`),
     code: through('root', () => '/workspace/mine') },
