@@ -217,7 +217,7 @@ export const probes = [
     via: () => ['/bin/sh', '-c', 'ulimit -c unlimited && exec "$0" "$@"'], ready: (host) => { host.after(() => cores(host).forEach((name) => fs.rmSync(`${host.files}/${name}`))); },
     code: (at) => `spawnSync('/bin/sh', ['-c', 'kill -SEGV $$'], { cwd: ${text(at.files)} })`, arrived: (host) => cores(host).length > 0 },
   { name: 'a core limit of 0', walls: ['call prlimit64'], code: call('core', word) },
-  { name: 'the name of the host', walls: null, why: 'a host name of its own', ready: (host) => { host.secret = hostname(); }, code: () => `process.stdout.write((await import('node:os')).hostname())` },
+  { name: 'the name of the host', walls: ['namespace uts'], ready: (host) => { host.secret = hostname(); }, code: () => `process.stdout.write((await import('node:os')).hostname())` },
   { name: 'where its cgroup lies', walls: ['step hide cgroup'], ready: (host) => { host.secret = `jerboa-test-${process.pid}`; }, code: read(() => '/proc/self/cgroup') },
   { name: 'leaving its cgroup', lacks: noFirst, walls: [...mounting, ...asRoot(noUsers)], code: call('leave-cgroup', word) },
   { name: 'raising its own limit', root: true, lacks: noFirst, walls: [...mounting, noUsers, 'step hide cgroup'], code: call('raise-limit', word) },
