@@ -60,7 +60,15 @@ static void on_done(void *owner, const struct run_result *result)
     free(r);
 }
 
-static const struct run_ops run_ops = {on_output, on_stdin_room, on_done};
+static void on_succeeded(void *owner)
+{
+    struct record *r = owner;
+
+    if (r->ops->succeeded)
+        r->ops->succeeded(r->owner, r->kept[STREAM_OUT], r->kept[STREAM_ERR]);
+}
+
+static const struct run_ops run_ops = {on_output, on_stdin_room, on_done, on_succeeded};
 
 struct record *record_start(struct sandbox *s, const struct run_spec *spec, const char *dir,
                             const struct record_ops *ops, void *owner)

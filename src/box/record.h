@@ -12,6 +12,8 @@ struct record_ops {
     void (*line)(void *owner, const char *line); /* the newest line it printed; may be NULL */
     /* The two keeps are the owner's from here on. */
     void (*done)(void *owner, const struct run_result *r, struct keep *out, struct keep *err);
+    /* As the run's; the keeps, which hold all of it, stay the record's. May be NULL. */
+    void (*succeeded)(void *owner, struct keep *out, struct keep *err);
 };
 
 /* `dir`: where the whole is kept, see keep_new. */

@@ -227,10 +227,20 @@ static void on_done(void *owner, const struct process_result *p)
     r->result.max_rss_bytes = p->exited.max_rss_bytes;
 }
 
+static void on_said_all(void *owner, const struct message_exited *m)
+{
+    struct run *r = owner;
+    bool        has_begun = !r->at_gate || m->stdin_bytes > 0;
+
+    if (m->code == 0 && has_begun && !r->result.err.kind && r->ops->succeeded)
+        r->ops->succeeded(r->owner);
+}
+
 static const struct process_ops process_ops = {
     .started = on_started,
     .output = on_output,
     .exited = on_exited,
+    .said_all = on_said_all,
     .stdin_room = on_stdin_room,
     .done = on_done,
 };

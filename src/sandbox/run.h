@@ -46,6 +46,9 @@ struct run_ops {
     void (*output)(void *owner, uint8_t stream, const uint8_t *bytes, size_t size);
     void (*stdin_room)(void *owner); /* first when the program runs; see process_stdin_room */
     void (*done)(void *owner, const struct run_result *r);
+    /* It exited with 0 and said all, so its verdict is `ok` whatever its counters, which come with
+     * done, will be. Not of one whose sandbox is lost by then. May be NULL. */
+    void (*succeeded)(void *owner);
 };
 
 struct run *run_start(struct sandbox *s, const struct run_spec *spec, const struct run_ops *ops,
