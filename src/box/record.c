@@ -84,6 +84,11 @@ struct record *record_start(struct sandbox *s, const struct run_spec *spec, cons
     return r;
 }
 
+void record_begin(struct record *r)
+{
+    run_begin(r->run);
+}
+
 void record_end(struct record *r, enum verdict why)
 {
     run_end(r->run, why);

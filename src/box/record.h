@@ -19,4 +19,5 @@ struct record_ops {
 /* `dir`: where the whole is kept, see keep_new. */
 struct record *record_start(struct sandbox *s, const struct run_spec *spec, const char *dir,
                             const struct record_ops *ops, void *owner);
+void           record_begin(struct record *r);                 /* as run_begin */
 void           record_end(struct record *r, enum verdict why); /* as run_end */

@@ -247,9 +247,9 @@ static struct process *start(struct sandbox *s, struct message_spawn *m, bool is
     }
     later_init(&p->later, sandbox_base(s), step, p);
     deadline_init(&p->deadline, sandbox_base(s), on_deadline, p);
+    sandbox_send(s, FRAME_SPAWN, p->id, 0, b.data, b.size);
     if (!is_held)
         run(p);
-    sandbox_send(s, FRAME_SPAWN, p->id, 0, b.data, b.size);
     return p;
 }
 
