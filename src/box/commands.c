@@ -200,6 +200,7 @@ struct commands *commands_start(const struct commands_spec *spec, const struct c
         abort();
     later_init(&c->later, box_base(spec->box), step, c);
     turn_start(&c->turn, spec->box, &turn_ops, c);
+    c->turn.call = spec->call;
     return c;
 }
 
