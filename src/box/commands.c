@@ -141,6 +141,7 @@ static void tell(struct commands *c)
     collect(c);
     all.n += c->waiting; /* with the one whose counters are still to come */
     all.refused = c->result.refused;
+    all.for_naught = turn_is_for_naught(&c->turn);
     c->ops->done(c->owner, &all);
 }
 

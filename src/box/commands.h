@@ -24,6 +24,7 @@ struct commands_result {
     struct command_result *ended; /* in their order; the last one may have failed */
     size_t                 n;
     json_t                *refused; /* connections; or NULL */
+    bool                   for_naught; /* the same once more will do: see turn_is_for_naught */
 };
 
 struct commands_ops {

@@ -86,6 +86,8 @@ static void add_failure(struct mcp_call *c, const struct commands_result *r, con
     errors_quote(c, json_string_value(json_object_get(row, "stderr")), COMMAND, r->n, how);
 }
 
+static const struct commands_ops ops;
+
 static void on_done(void *owner, const struct commands_result *r)
 {
     struct executing *x = owner;
@@ -93,6 +95,11 @@ static void on_done(void *owner, const struct commands_result *r)
     json_t           *rows = json_array();
 
     x->commands = NULL;
+    if (c && r->for_naught) {
+        json_decref(rows);
+        x->commands = commands_start(&x->spec, &ops, x);
+        return;
+    }
     if (!c) { /* cancelled: nobody waits */
         json_decref(rows);
         release(x);
