@@ -81,11 +81,17 @@ static void on_progress(void *owner, const char *sentence)
         progress_tell(&r->progress, sentence);
 }
 
+static const struct job_ops ops;
+
 static void on_done(void *owner, const struct job_result *result)
 {
     struct running *r = owner;
 
     r->job = NULL;
+    if (r->call && result->for_naught) {
+        r->job = job_start(&r->spec, &ops, r);
+        return;
+    }
     if (result->out && !r->spec.port) /* it ran; a server tells by itself */
         box_tell_run(r->trail, &r->subject, &(struct box_program){.kind = "script"}, &result->run);
     if (r->stops_box && result->box)

@@ -52,3 +52,20 @@ describe('sandbox_exec', () => {
     }
   });
 });
+
+describe('sandbox_stop', () => {
+  test('is answered before anything is torn down; while 64 are, a new sandbox waits', limit, async (t) => {
+    const most = 64, s = await serve(t, ['--sandboxes', '100']);
+    const ids = await Promise.all(Array.from({ length: most + 1 }, async () => text(await s.call('sandbox_initialize', {}))));
+    const old = new Set(named(s, 'jerboa-jail'));
+    assert.equal(old.size, most + 1);
+    const going = [...old].map((pid) => stop(t, pid)); // for three seconds; then each is killed
+    for (const r of await Promise.all(ids.map((container_id) => s.call('sandbox_stop', { container_id })))) assert.match(text(r), /^Container \S+ removed\.$/);
+    const next = s.call('sandbox_initialize', {});
+    await until(() => named(s, 'jerboa-jail').some((pid) => !old.has(pid)), 'no new one starts', 30);
+    const left = named(s, 'jerboa-jail').filter((pid) => old.has(pid)).length;
+    assert.ok(left < most, `${left} were being torn down when it started`);
+    going.forEach((go) => go());
+    assert.match(text(await next), /^js-sbx-/);
+  });
+});
