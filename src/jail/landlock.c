@@ -13,7 +13,7 @@
 enum { VERSION_REFER = 2, VERSION_TRUNCATE = 3, VERSION_SCOPE = 6 };
 
 /* Newer than some headers that we are built with. */
-enum { ACCESS_TRUNCATE = 1 << 14, SCOPE_ABSTRACT_UNIX_SOCKET = 1 << 0 };
+enum { ACCESS_TRUNCATE = 1 << 14, SCOPE_ABSTRACT_UNIX_SOCKET = 1 << 0, SCOPE_SIGNAL = 1 << 1 };
 
 struct ruleset { /* of the newest version; an older kernel wants what it does not know to be zero */
     uint64_t access_fs, access_net, scoped;
@@ -67,10 +67,12 @@ static uint64_t access_to(const struct plan_entry *entry)
 int landlock_restrict(int version, const struct plan *plan, struct err *e)
 {
     uint64_t       known = version < VERSION_TRUNCATE ? ~(uint64_t)ACCESS_TRUNCATE : ~(uint64_t)0;
-    struct ruleset all = {.access_fs = ALL & known,
-                          .scoped = version < VERSION_SCOPE ? 0 : SCOPE_ABSTRACT_UNIX_SOCKET};
-    autofd int     fd = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof all, 0);
+    struct ruleset all = {.access_fs = ALL & known};
+    autofd int     fd = -1;
 
+    if (version >= VERSION_SCOPE)
+        all.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL;
+    fd = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof all, 0);
     if (fd < 0)
         return err_sys(e, "make a ruleset");
     TRY(allow(fd, "/", TO_READ, e));

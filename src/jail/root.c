@@ -113,7 +113,7 @@ static int open_mount(const struct plan_entry *entry, const struct idrange *ids,
 
 int root_open_layer(const char *path, const struct idrange *ids, struct err *e)
 {
-    const struct plan_entry entry = {.kind = PLAN_BIND, .as_owner = true};
+    const struct plan_entry entry = {.kind = PLAN_BIND, .target = "layer", .as_owner = true};
     autofd int              dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int                     fd = dir < 0 ? err_sys(e, "open") : clone_source(dir, &entry, ids, e);
 
@@ -217,9 +217,13 @@ static int lay_tmpfs(struct plan_entry *entry)
 
 static int lay_proc(struct plan_entry *entry)
 {
+    /* Whom it may not trace a process does not see at all: init. */
+    const char *options = jail_leaves_out("hidepid", entry->target) ? NULL : "hidepid=2";
+
     if (make_directory(relative(entry->target), 0755) < 0)
         return -1;
-    return mount("proc", relative(entry->target), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+    return mount("proc", relative(entry->target), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                 options);
 }
 
 static int lay_dir(struct plan_entry *entry)
