@@ -12,10 +12,10 @@
 //   ready   makes on the host what the probe is after, before each run; may change `host.secret` (a new random word each time)
 //   arrived how the host sees it; else the secret was printed
 //   via     what `jerboa` is started through
-//   command what is run instead of `jerboa run`
+//   command what is run instead of `jerboa run`, or of Node on the bare host; cwd: where
 //   root    the control takes rights that only root has: the row is root's alone
 //   lacks   why this machine cannot have the control, if so: then it is skipped, and said
-//   claim   its name in SECURITY.md, when several rows share one
+//   apart   each wall closes a part of its own: the control must pass all of them, the probe none
 //
 // A probe runs on the bare host as well, so it touches only what `ready` made.
 import { execFileSync } from 'node:child_process';
@@ -24,6 +24,7 @@ import fs from 'node:fs';
 import { createServer } from 'node:net';
 import { hostname } from 'node:os';
 import path from 'node:path';
+import { packages } from './packages.mjs';
 import { descendants, isRoot, jerboa, printed, probe, start } from './host.mjs';
 
 const capabilities = 'step drop capabilities', landlock = 'step landlock', hostNetwork = 'option --network host';
@@ -83,6 +84,8 @@ const through = (link, below) => (at) => `for (const pid of fs.readdirSync('/pro
 const masks = execFileSync(jerboa, ['run', '--explain', '-e', '0'], { encoding: 'utf8' })
   .match(/"kind": "mask",\s+"target": "[^"]+/g).map((entry) => entry.split('"').at(-1)).filter((target) => fs.existsSync(target));
 const noFirst = fs.existsSync('/sys/fs/cgroup/memory/release_agent') ? undefined : 'this machine has no cgroups of version 1';
+/** Calls with a mode that have no row of their own; openat: a file that has no name at first. */
+const setters = ['fchmod', 'fchmodat2', 'mknodat', 'openat2', 'openat', ...(process.arch === 'x64' ? ['chmod', 'creat', 'open', 'mknod'] : [])];
 const cores = (host) => fs.readdirSync(host.files).filter((name) => name.startsWith('core'));
 
 export const probes = [
@@ -199,8 +202,9 @@ export const probes = [
     },
     code: call('shm', (at) => at.number) },
   { name: 'the kernel\'s command line', walls: ['mask /proc/cmdline'], ready: (host) => { host.secret = fs.readFileSync('/proc/cmdline', 'utf8'); }, code: read(() => '/proc/cmdline') },
-  ...masks.map((target) => ({ name: `masked ${target}`, claim: 'masked …', walls: [`mask ${target}`],
-    code: (at) => `if (fs.statSync(${text(target)}).dev === fs.statSync('/proc').dev) process.stdout.write(${text(at.secret)})` })),
+  { name: 'what /proc shows of the machine', apart: true, walls: masks.map((target) => `mask ${target}`),
+    code: () => `console.log(JSON.stringify(${text(masks)}.filter((target) => fs.statSync(target).dev === fs.statSync('/proc').dev)))`,
+    arrived: (host, r, leftOut) => { const seen = JSON.parse(r.stdout); return leftOut ? seen.length === masks.length : seen.length > 0; } },
   { name: 'writing below /sys', root: true, walls: ['old root', landlock, noUsers], // opened and left as it is
     code: (at) => `fs.openSync('/../sys/devices/virtual/net/lo/mtu', 'r+'); process.stdout.write(${text(at.secret)})` },
   { name: 'processors of interrupts', root: true, walls: ['readonly /proc/irq', landlock, noUsers],
@@ -213,7 +217,7 @@ export const probes = [
     via: () => ['/bin/sh', '-c', 'ulimit -c unlimited && exec "$0" "$@"'], ready: (host) => { host.after(() => cores(host).forEach((name) => fs.rmSync(`${host.files}/${name}`))); },
     code: (at) => `spawnSync('/bin/sh', ['-c', 'kill -SEGV $$'], { cwd: ${text(at.files)} })`, arrived: (host) => cores(host).length > 0 },
   { name: 'a core limit of 0', walls: ['call prlimit64'], code: call('core', word) },
-  { name: 'the name of the host', walls: null, why: 'a host name of its own', ready: (host) => { host.secret = hostname(); }, code: () => `process.stdout.write((await import('node:os')).hostname())` },
+  { name: 'the name of the host', walls: ['namespace uts'], ready: (host) => { host.secret = hostname(); }, code: () => `process.stdout.write((await import('node:os')).hostname())` },
   { name: 'where its cgroup lies', walls: ['step hide cgroup'], ready: (host) => { host.secret = `jerboa-test-${process.pid}`; }, code: read(() => '/proc/self/cgroup') },
   { name: 'leaving its cgroup', lacks: noFirst, walls: [...mounting, ...asRoot(noUsers)], code: call('leave-cgroup', word) },
   { name: 'raising its own limit', root: true, lacks: noFirst, walls: [...mounting, noUsers, 'step hide cgroup'], code: call('raise-limit', word) },
@@ -233,10 +237,10 @@ export const probes = [
     code: call('chmod', (at) => `${at.files}/set`), arrived: (host) => has(`${host.files}/set`, 0o6000) },
   { name: 'a setuid file by open', walls: ['call openat'], ready: (host) => fs.rmSync(`${host.files}/opened`, { force: true }),
     code: call('create', (at) => `${at.files}/opened`), arrived: (host) => has(`${host.files}/opened`, 0o6000) },
-  ...['fchmod', 'fchmodat2', 'mknodat', 'openat2', 'openat', ...(process.arch === 'x64' ? ['chmod', 'creat', 'open', 'mknod'] : [])].map((name) => (
-    { name: `a setuid file by ${name}${name === 'openat' ? ', nameless at first' : ''}`, claim: 'a setuid file by …', walls: [`call ${name}`],
-      ready: (host) => { const file = `${host.files}/set-${name}`; fs.rmSync(file, { force: true }); host.after(() => fs.rmSync(file, { force: true })); if (name === 'chmod') fs.writeFileSync(file, ''); },
-      code: call('set-id', name, (at) => `${at.files}/set-${name}`), arrived: (host) => has(`${host.files}/set-${name}`, 0o6000) })),
+  { name: 'a setuid file by any other call', apart: true, walls: setters.map((name) => `call ${name}`),
+    ready: (host) => { host.made = setters.map((name) => `${host.files}/set-${name}`); host.after(() => host.made.forEach((file) => fs.rmSync(file, { force: true }))); fs.writeFileSync(`${host.files}/set-chmod`, ''); },
+    code: (at) => setters.map((name) => `{ ${call('set-id', name, `${at.files}/set-${name}`)(at)} }`).join('\n'),
+    arrived: (host, r, leftOut) => { const set = host.made.filter((file) => has(file, 0o6000)); return leftOut ? set.length === setters.length : set.length > 0; } },
 
   // ---- limits ----
   { name: 'descriptors', walls: ['limit descriptors'], code: call('descriptors', '2000', word) },
@@ -276,6 +280,7 @@ export const probes = [
     },
     command: (host) => [path.join(path.dirname(host.jerboa), 'layers'), path.dirname(path.dirname(process.execPath)), `${32 << 20}`, 'attach', host.layer, 'sh', `echo ${host.secret} > node_modules/kept; cat node_modules/kept`],
     arrived: (host) => fs.readFileSync(`${host.layer}/node_modules/kept`, 'utf8').includes(host.secret) },
+  packages,
   { name: 'a file of another sandbox', walls: isRoot ? [noProcesses, landlock] : null, also: [noUsers], why: 'processes and a root of its own',
     ready: (host) => neighbour(host, `import fs from 'node:fs'; fs.writeFileSync('/workspace/mine', ${text(host.secret)}); console.log('ready'); setInterval(() => {}, 1000)`),
     code: through('root', () => '/workspace/mine') },
