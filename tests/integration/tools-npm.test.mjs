@@ -10,6 +10,7 @@ import { makeToken, publish, startVerdaccio } from './verdaccio.mjs';
 
 const limit = { timeout: 120_000 };
 const fetchers = (s) => descendants(s.pid).filter((p) => p.name.startsWith('jerboa-fetch'));
+const lines = (s) => descendants(s.pid).filter((p) => p.name === 'fetch-line'); // each fetcher has one
 
 /** A server that asks this registry, with a store of its own. */
 const serverOf = async (t, url, variant = 'stdio, legacy') => connectFor(t, variants[variant], [], storeEnv(await makeStore(t), url));
@@ -176,9 +177,10 @@ describe('types of a registry on loopback', limit, () => {
       const call = s.call(tool, args, { signal: controller.signal });
       await until(() => held.length === before + count, () => `${held.length}`);
       assert.equal(fetchers(s).length, count);
+      assert.equal(lines(s).length, count);
       controller.abort();
       await assert.rejects(call);
-      await until(() => fetchers(s).length === 0, 'they still run', 1);
+      await until(() => fetchers(s).length === 0 && lines(s).length === 0, 'they still run', 1);
       assert.equal(held.length, before + count); // those that waited never began
     }
     assert.deepEqual(s.errors, []);
