@@ -49,7 +49,7 @@ function npmEnv() {
 async function everybody() {
   const ours = await ourTurn(program, home);
   undo.push(ours.end);
-  writeScripts(dir, (name) => nodeModules(home, name));
+  writeScripts(dir, (dependency) => nodeModules(home, dependency));
   const turns = [ours], told = {}, machine = { build, dir, node, npmEnv: npmEnv() };
   for (const [who, { name, make }] of Object.entries(peers)) {
     told[who] = { name };

@@ -26,7 +26,7 @@ const wanted = {
 async function turns() {
   const ours = await ourTurn(program, home);
   try {
-    writeScripts(dir, (name) => nodeModules(home, name));
+    writeScripts(dir, (dependency) => nodeModules(home, dependency));
     const bare = { ...peers.node.make({ dir, node }), who: 'node' };
     const { samples } = await takeTurns([ours, bare, coldTurn(program, home, dir)], { rounds: 5, pauseMs: 100 });
     const of = (key, who = 'jerboa') => median(samples[key][who]);

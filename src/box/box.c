@@ -18,6 +18,7 @@
 #include "base/random.h"
 #include "base/str.h"
 #include "box/box_private.h"
+#include "box/box_trail.h"
 
 enum {
     NEWS_MS = 1000,
@@ -90,6 +91,7 @@ static int start_sandbox(struct box *b, struct err *e)
     bool               host_network = b->all->spec.host_network && !b->policy;
     autojson json_t   *plan = NULL;
 
+    network.watch = box_watch(b);
     network.policy = b->policy;
     if (b->all->spec.host_network) /* what decides nothing cannot be asked */
         network.operator_policy = b->policy;
@@ -173,6 +175,7 @@ struct held *box_take_held(struct box *b)
 
 static void box_free(struct box *b)
 {
+    box_tell_stopped(b);
     boxes_forget(b);
     drop_held(b);
     if (b->free_data)
@@ -312,11 +315,13 @@ static void on_news(void *owner)
 
 static void on_idle(void *owner)
 {
-    box_stop(owner);
+    box_stop(owner, "idle");
 }
 
-void box_stop(struct box *b)
+void box_stop(struct box *b, const char *why)
 {
+    if (!b->stop_wanted)
+        b->why = why;
     b->stop_wanted = true;
     later_ask(&b->later);
 }

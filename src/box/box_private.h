@@ -24,6 +24,7 @@ struct box {
     char                *owner, *files_dir, *image;
     const struct policy *policy;
     bool                 one_call;
+    bool                 is_somebodys; /* or was: not of what is, or was, only made ahead */
     enum box_state       state;
     struct runtime_wait *wait;
     struct runtime       runtime;
@@ -43,8 +44,9 @@ struct box {
     void (*free_data)(void *data);
 
     /* facts */
-    bool       ready, stop_wanted, gone; /* ready stays: it has been */
-    struct err err;                      /* why it ended by itself */
+    bool        ready, stop_wanted, gone; /* ready stays: it has been */
+    const char *why;                      /* stop_wanted; else NULL */
+    struct err  err;                      /* why it ended by itself */
 };
 
 struct boxes {

@@ -10,6 +10,7 @@ struct commands;
 
 struct commands_spec { /* stays the caller's and must live until done */
     struct box        *box;
+    const char        *call; /* whose they are, for the trail; or NULL */
     const char *const *list; /* ended by NULL */
     int64_t            timeout_ms;
 };

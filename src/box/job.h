@@ -15,6 +15,7 @@ struct job;
 
 struct job_spec { /* what it points to must live until done */
     struct box             *box;
+    const char             *call; /* whose it is, for the trail; or NULL */
     struct layers          *layers;
     struct files           *files; /* the watch over the box's files_dir; NULL: it has none */
     int64_t                 files_quota_bytes; /* 0: no limit */

@@ -178,6 +178,8 @@ int cgroup_v1_delegate(const char *mounts, uid_t uid, struct err *e)
 static const struct cgroup_setting settings[] = {
     {CGROUP_MEMORY, "box/memory.limit_in_bytes", VALUE_MEMORY},
     {CGROUP_MEMORY, "box/memory.memsw.limit_in_bytes", VALUE_MEMORY, true}, /* with swap */
+    /* Swap is off for it, counted or not; groups of runs are made with their parent's. */
+    {CGROUP_MEMORY, "box/memory.swappiness", .text = "0", .optional = true},
     {CGROUP_MEMORY, "init/memory.limit_in_bytes", VALUE_INIT_MEMORY},
     {CGROUP_MEMORY, "init/memory.memsw.limit_in_bytes", VALUE_INIT_MEMORY, true},
     {CGROUP_CPU, "box/cpu.cfs_period_us", .text = CGROUP_PERIOD},

@@ -29,7 +29,8 @@ static uint64_t access_to(const struct plan_entry *entry)
 
 int landlock_restrict(int version, const struct plan *plan, struct err *e)
 {
-    struct ruleset all = {.fs = ALL, .scoped = RULESET_SCOPE_ABSTRACT_UNIX_SOCKET};
+    struct ruleset all = {.fs = ALL,
+                          .scoped = RULESET_SCOPE_ABSTRACT_UNIX_SOCKET | RULESET_SCOPE_SIGNAL};
     autofd int     fd = ruleset_make(version, all, e);
 
     if (fd < 0)

@@ -5,11 +5,13 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "box/box_trail.h"
 #include "box/commands.h"
 #include "tools/errors.h"
 #include "tools/progress.h"
 #include "tools/run_answer.h"
 #include "tools/tools.h"
+#include "tools/witness.h"
 
 enum { COMMANDS_MAX = 100, TIMEOUT_MS = 300000 };
 
@@ -38,6 +40,8 @@ struct executing {
     json_t              *arguments; /* a cancelled call is gone before its commands are */
     const char          *list[COMMANDS_MAX + 1];
     struct progress      progress;
+    struct trail        *trail;
+    struct trail_subject subject; /* the same holds for it */
 };
 
 static void release(struct executing *x)
@@ -86,6 +90,15 @@ static void add_failure(struct mcp_call *c, const struct commands_result *r, con
     errors_quote(c, json_string_value(json_object_get(row, "stderr")), COMMAND, r->n, how);
 }
 
+static void tell_runs(const struct executing *x, const struct commands_result *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->ended[i].out)
+            box_tell_run(x->trail, &x->subject,
+                         &(struct box_program){.kind = "command", .number = i + 1},
+                         &r->ended[i].run);
+}
+
 static void on_done(void *owner, const struct commands_result *r)
 {
     struct executing *x = owner;
@@ -93,6 +106,7 @@ static void on_done(void *owner, const struct commands_result *r)
     json_t           *rows = json_array();
 
     x->commands = NULL;
+    tell_runs(x, r);
     if (!c) { /* cancelled: nobody waits */
         json_decref(rows);
         release(x);
@@ -172,7 +186,10 @@ static void call(struct mcp_call *c)
     x->arguments = json_incref((json_t *)mcp_call_arguments(c));
     for (size_t i = 0; list[i]; i++)
         x->list[i] = list[i];
-    x->spec = (struct commands_spec){b, x->list, a.timeout_ms};
+    x->trail = tools_of(c)->trail;
+    x->subject = witness_subject(c);
+    trail_set_sandbox(&x->subject, box_id(b));
+    x->spec = (struct commands_spec){b, x->subject.call, x->list, a.timeout_ms};
     mcp_call_set_data(c, x, executing_free);
     x->commands = commands_start(&x->spec, &ops, x);
 }
