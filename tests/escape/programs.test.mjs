@@ -2,13 +2,13 @@
 // one way as each of its three processes (src/fetch/roles.h), once their walls stand. With the walls of a row left out the way must
 // be open, or the row would show nothing; with all of them, and with each of them alone, it must be closed.
 import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { before, test } from 'node:test';
-import { spawn } from 'node:child_process';
 import { build, isRoot, limit, root, tempDir } from '../integration/jerboa.mjs';
 import { runProgram, serve, soundPackages, storeEnv } from '../integration/registry.mjs';
 import { bytesOf, symbolsOf } from './host.mjs';
@@ -78,7 +78,7 @@ const rows = [
 // ---- one try ----
 
 /** Whether the way was open, and what was said. */
-async function attempt(t, { role, way, where, seen }, leftOut) {
+async function attempt(t, { role, way, where, seen, through = [] }, leftOut) {
   const undo = [], dir = tempDir(t);
   const at = { dir, word: randomBytes(12).toString('hex'), after: (deed) => undo.push(deed) };
   const program = path.join(dir, 'bin/jerboa-fetch'), store = path.join(dir, 'store');
@@ -88,7 +88,8 @@ async function attempt(t, { role, way, where, seen }, leftOut) {
     at.where = await where(at);
     fs.writeFileSync(path.join(dir, 'bin/taken-over'), [...leftOut.map((wall) => `leave ${wall}`), `try ${role} ${way} ${at.where} ${at.word}`].join('\n'));
     const registry = await serve(t, soundPackages());
-    const r = await runProgram(program, ['runtime', 'node:lts-slim'], { ...storeEnv(store, registry.url), npm_config_token: at.word });
+    const [first, ...rest] = [...through, program, 'runtime', 'node:lts-slim'];
+    const r = await runProgram(first, rest, { ...storeEnv(store, registry.url), npm_config_token: at.word });
     const said = `${r.stdout}${r.stderr}`;
     return { arrived: said.includes(at.word) || Boolean(seen?.(at)), came: said.includes(at.word) || said.includes('taken over, in vain'), said };
   } finally {
@@ -123,6 +124,22 @@ for (const row of rows)
     }
     t.diagnostic(`${row.name} | each alone holds: ${row.walls.join(', ')} | ${real.said.split('\n').find((line) => line.startsWith('taken over'))}`);
   });
+
+// The one wall that may be missing; what SECURITY.md says of that.
+test('on a kernel without Landlock the rest holds, and files are open', limit, async (t) => {
+  if (sanitized) return t.skip('a sanitizer cannot live behind these walls');
+  const deny = path.join(tempDir(t), 'deny'), create = 444, ENOSYS = 38;
+  execFileSync('gcc', ['-D_GNU_SOURCE', '-Wall', '-Werror', '-static', '-O1', '-o', deny, `${root}/tests/programs/deny.c`]);
+  const without = [deny, String(create), String(ENOSYS)];
+  assert.match((await attempt(t, { role: 'keeper', way: 'version', where: nothing, through: without }, [])).said, /landlock -1/);
+  for (const [name, open] of [['a secret, by the line', true], ['a program, by the line', false], ['a connection, by the keeper', false], ['a program, by the untar', false]]) {
+    const r = await attempt(t, { ...rows.find((row) => row.name === name), through: without }, []);
+    assert.deepEqual([r.came, r.arrived], [true, open], `${name}: ${r.said}`);
+  }
+  const store = path.join(tempDir(t), 'store'), registry = await serve(t, soundPackages());
+  const r = await runProgram(deny, [String(create), String(ENOSYS), programs.installed, 'runtime', 'node:lts-slim'], storeEnv(store, registry.url));
+  assert.deepEqual([r.status, r.stdout], [0, `${store}/runtimes/node-24.1.0-${process.arch}\n`]);
+});
 
 test('SECURITY.md names each way', () => {
   const text = fs.readFileSync(`${root}/SECURITY.md`, 'utf8');
