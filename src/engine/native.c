@@ -213,12 +213,22 @@ static const char *system_bundle(void)
     return NULL;
 }
 
-/* As OpenSSL's programs: who names a file does not want the system's. */
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat one, other;
+
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
+/* As OpenSSL's programs: who names a file does not want the system's; unless it is that one. */
 static const char *named_bundle(void)
 {
-    const char *named = getenv("SSL_CERT_FILE");
+    const char *named = getenv("SSL_CERT_FILE"), *system = system_bundle();
 
-    return named && named[0] == '/' && native_is_readable(named) ? named : NULL;
+    if (!named || named[0] != '/' || !native_is_readable(named))
+        return NULL;
+    return system && is_same_file(named, system) ? NULL : named;
 }
 
 const char *native_bundle(void)

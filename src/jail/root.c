@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/pem.h"
 #include "jail/leave_out.h"
@@ -237,15 +238,17 @@ static int lay_file(struct plan_entry *entry)
     return file_write_text(AT_FDCWD, relative(entry->target), entry->text, NULL);
 }
 
-/* Only these: the user may keep the key in the same file. */
+/* Only these: the user may keep the key in the same file. One write: there are some hundred. */
 static int copy_certificates(int fd, const char *text)
 {
-    size_t size;
+    autobuf struct buf b;
+    size_t             size;
 
+    buf_init(&b, 2UL * CERTIFICATES_MAX); /* the line breaks that may be missing */
     for (; (text = pem_next_certificate(text, &size)); text += size)
-        if (fd_write_all(fd, text, size) < 0 || fd_write_all(fd, "\n", 1) < 0)
+        if (buf_add(&b, text, size) < 0 || buf_add(&b, "\n", 1) < 0)
             return -1;
-    return 0;
+    return fd_write_all(fd, b.data, b.size);
 }
 
 static int lay_certificates(struct plan_entry *entry)

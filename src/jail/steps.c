@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "confine/ruleset.h"
 #include "jail/attach.h"
 #include "jail/handover.h"
 #include "jail/landlock.h"
@@ -42,7 +43,7 @@ static int step_look(struct jail *j, struct err *e)
         walls_miss(&j->walls, WALL_LIMITS, &why);
     if (!idrange_is_possible(&why))
         walls_miss(&j->walls, WALL_UID_RANGE, &why);
-    j->landlock = landlock_version(&why);
+    j->landlock = ruleset_version(&why);
     if (j->landlock < 0)
         walls_miss(&j->walls, WALL_LANDLOCK, &why);
     if (j->plan.host_network)
