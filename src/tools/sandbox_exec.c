@@ -5,8 +5,8 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "box/box_trail.h"
 #include "box/commands.h"
+#include "sandbox/telling.h"
 #include "tools/errors.h"
 #include "tools/progress.h"
 #include "tools/run_answer.h"
@@ -94,9 +94,9 @@ static void tell_runs(const struct executing *x, const struct commands_result *r
 {
     for (size_t i = 0; i < r->n; i++)
         if (r->ended[i].out)
-            box_tell_run(x->trail, &x->subject,
-                         &(struct box_program){.kind = "command", .number = i + 1},
-                         &r->ended[i].run);
+            telling_run(x->trail, &x->subject,
+                        &(struct telling_program){.kind = "command", .number = i + 1},
+                        &r->ended[i].run);
 }
 
 static void on_done(void *owner, const struct commands_result *r)
