@@ -76,7 +76,7 @@ test('SIGKILL of the jail alone: sandbox_lost; the next start sweeps', limit, as
   const world = prepare(t), child = world.start(['--stats', '-e', busy]);
   signal((await ready(world, child)).jail, 'SIGKILL');
   await assertLost(child);
-  await until(() => processes(world.programs).length === 0, 'processes outlived the jail', 1);
+  await until(() => processes(world.programs).length === 0, 'processes outlived the jail');
   assert.equal((await run(['-e', '0'])).status, 0);
   await world.assertGone();
 });
@@ -103,7 +103,7 @@ test('SIGKILL of jerboa and jail together: the next start sweeps', limit, async 
   signal(jail, 'SIGKILL');
   child.kill('SIGKILL');
   await child.ended;
-  await until(() => processes(world.programs).length === 0, 'processes outlived the jail', 1);
+  await until(() => processes(world.programs).length === 0, 'processes outlived the jail');
   assert.equal((await run(['-e', '0'])).status, 0);
   await world.assertGone();
 });
@@ -181,5 +181,5 @@ test('jerboa killed while it fetches: the fetching ends too', limit, async (t) =
   assert.ok(processes(bin).some((p) => p.name === 'jerboa-fetch'));
   child.kill('SIGKILL');
   await child.ended;
-  await until(() => processes(bin).length === 0, 'jerboa-fetch lives on', 1);
+  await until(() => processes(bin).length === 0, 'jerboa-fetch lives on');
 });

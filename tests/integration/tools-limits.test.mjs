@@ -11,24 +11,24 @@ nothingAhead();
 
 describe('limits', limit, () => {
   test('age', async (t) => {
-    const s = await connectFor(t, variants['stdio, modern'], ['--age', '700ms']);
+    const s = await connectFor(t, variants['stdio, modern'], ['--age', '4s']);
     const container_id = await s.sandbox();
     printed(await s.run(container_id, 'console.log(1)'), '1\n');
     const r = failed(await s.run(container_id, 'console.log("still"); setInterval(() => {}, 1000)'), 'sandbox_lost', /reached its age/);
     assert.equal(r.structuredContent.stdout, 'still\n');
     refused(await s.run(container_id, '1'), /is unknown or has expired/);
-    await until(() => descendants(s.pid).length === 0, 'something is left', 2);
+    await until(() => descendants(s.pid).length === 0, 'something is left');
   });
 
   test('idle', async (t) => {
-    const s = await connectFor(t, variants['HTTP, modern'], ['--idle', '600ms']);
+    const s = await connectFor(t, variants['HTTP, modern'], ['--idle', '3s']);
     const container_id = await s.sandbox();
     for (let i = 0; i < 3; i++) {
-      await sleep(300);
+      await sleep(1200);
       assert.ok(!(await s.exec(container_id, 'true')).isError); // each use counts
     }
-    printed(await s.run(container_id, 'await new Promise((resolve) => setTimeout(resolve, 900)); console.log("busy")'), 'busy\n');
-    await until(() => descendants(s.pid).length === 0, 'it is still there', 3);
+    printed(await s.run(container_id, 'await new Promise((resolve) => setTimeout(resolve, 4000)); console.log("busy")'), 'busy\n');
+    await until(() => descendants(s.pid).length === 0, 'it is still there');
     refused(await s.exec(container_id, 'true'), /is unknown or has expired/);
   });
 
@@ -44,7 +44,7 @@ describe('limits', limit, () => {
   test('an ephemeral one leaves nothing', async (t) => {
     const s = await connectFor(t, variants['stdio, legacy'], ['--sandboxes', '1']);
     for (let i = 0; i < 4; i++) printed(await s.once(`console.log(${i})`), `${i}\n`);
-    await until(() => descendants(s.pid).length === 0, 'something is left', 2);
+    await until(() => descendants(s.pid).length === 0, 'something is left');
   });
 
   test('a network of its own', async (t) => {
