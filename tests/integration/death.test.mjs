@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { test } from 'node:test';
 import { assertGone, copyPrograms, deadCgroups, printed, processes, run, start, tempDir, until } from './jerboa.mjs';
 
-const limit = { timeout: 60_000 };
+const limit = { timeout: 180_000 };
 const busy = `import { spawn } from "node:child_process";
   spawn("sh", ["-c", "setsid sleep 1000 & sleep 1000"], { detached: true, stdio: "inherit" }).unref();
   console.log("ready"); setInterval(() => {}, 1e6)`;

@@ -23,7 +23,7 @@ const tools = `import dgram from 'node:dgram'; import dns from 'node:dns/promise
   });
   const count = async (promises) => (await Promise.all(promises)).filter(Boolean).length;
   const crowd = (host, n) => count(Array.from({ length: n }, () => echo(host)));\n`;
-const begin = (args, fn, ...more) => network.start([jerboa, 'run', ...args, '-e', tools + code(fn, ...more)], { seconds: 50 });
+const begin = (args, fn, ...more) => network.start([jerboa, 'run', ...args, '-e', tools + code(fn, ...more)], { seconds: 170 });
 
 async function within(args, fn, ...more) {
   const child = begin(args, fn, ...more);
@@ -168,7 +168,7 @@ test('ends and resets travel, either way', limit, async () => {
 const memory = (pid) => +/^VmRSS:\s+(\d+)/m.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1] / 1024;
 
 test('slow readers on either side: windows fill, memory of the server stays flat, nothing is lost', limit, async () => {
-  const child = begin(['--memory', '1g', '--timeout', '50s'], async (host) => {
+  const child = begin(['--memory', '1g', '--timeout', '150s'], async (host) => {
     const first = net.connect(9007, host);
     first.write('x');
     await once(first, 'data');

@@ -9,7 +9,7 @@ import readline from 'node:readline';
 import { before, test } from 'node:test';
 import { assertGone, build, code, jerboa, start, until } from './jerboa.mjs';
 
-const limit = { timeout: 60_000 };
+const limit = { timeout: 180_000 };
 let runtime;
 before(() => { runtime = execFileSync(jerboa, ['pull'], { encoding: 'utf8' }).trim(); });
 
