@@ -42,7 +42,7 @@ async function ready(world, child) {
   return { jail: world.find('jerboa-jail'), init: world.find('jerboa-init'), node: world.find('node') ?? world.find('MainThread') };
 }
 
-test('SIGKILL of jerboa at 50 moments', { timeout: 120_000 }, async (t) => {
+test('SIGKILL of jerboa at 50 moments', { timeout: 300_000 }, async (t) => {
   const world = prepare(t);
   const seed = +(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
   const next = random(seed);

@@ -11,7 +11,7 @@ import { assertGone, assertRefused, build, copyPrograms, jerboa, start, tempDir,
 import { connectFor, printed, variants } from './tools.mjs';
 import { deferred, sha512, storeEnv, tgz } from './registry.mjs';
 
-const limit = { timeout: 120_000 };
+const limit = { timeout: 240_000 };
 
 // ---- a registry ----
 

@@ -99,7 +99,7 @@ async function startWithTokens(t) {
   return { ...server, alice: as('aaaaaaaaaaaaaaaa'), bob: as('bbbbbbbbbbbbbbbb'), nobody: as('cccccccccccccccc') };
 }
 
-describe('HTTP', { concurrency: 3, timeout: 120_000 }, () => {
+describe('HTTP', { concurrency: 3, timeout: 300_000 }, () => {
   test('half a request, then silence: closed after its time (tests/unit/connection_test.c: a minute), others are served', limit, async (t) => {
     const { url, port } = await startHttp(t, '--request-time', '3');
     const whole = rawRequest(1, 'tools/list');
@@ -799,7 +799,7 @@ function unfitTexts() {
   };
 }
 
-describe('stdio', { concurrency: 3, timeout: 120_000 }, () => {
+describe('stdio', { concurrency: 3, timeout: 300_000 }, () => {
   const ping = (id) => ({ id, method: 'ping' });
   const initialize = (version = legacy, capabilities = {}) => ({ id: 'init', method: 'initialize',
     params: { protocolVersion: version, capabilities, clientInfo: { name: 'test', version: '1' } } });

@@ -143,7 +143,7 @@ async function occupy(t) {
   return { ...s, port: +new URL(box.url).port };
 }
 
-describe('the end of the server', { timeout: 120_000 }, () => {
+describe('the end of the server', { timeout: 300_000 }, () => {
   const ends = {
     'its input ends': (child) => child.stdin.end(),
     SIGINT: (child) => child.kill('SIGINT'),

@@ -8,7 +8,7 @@ import { makeStore, packument, serve as serveUntagged, sha512, storeEnv, tarMemb
 import { connectFor, connect, descendants, kinds, refused, text, variants } from './tools.mjs';
 import { makeToken, publish, startVerdaccio } from './verdaccio.mjs';
 
-const limit = { timeout: 120_000 };
+const limit = { timeout: 240_000 };
 const fetchers = (s) => descendants(s.pid).filter((p) => p.name.startsWith('jerboa-fetch'));
 
 /** A server that asks this registry, with a store of its own. */
