@@ -39,7 +39,7 @@ export async function attempt(row, leftOut) {
     const command = leftOut === null ? [process.execPath, '--input-type=module', '-e', code]
       : [host.jerboa, 'run', '--files', files, '--dir', shown, '--network', 'none', ...host.options, '-e', code];
     const [program, ...args] = [...(row.via?.(host) ?? []), ...command];
-    const r = await start(args, { program, env: row.env?.(host), stdio: row.stdio?.(host), input: '', seconds: 20 }).ended;
+    const r = await start(args, { program, env: row.env?.(host), stdio: row.stdio?.(host), input: '', seconds: 90 }).ended;
     return { arrived: row.arrived ? row.arrived(host, r) : r.stdout.includes(host.secret), said: `${r.stdout}${r.stderr}`.trim(), status: r.status };
   } finally {
     for (const deed of undo.reverse()) await deed();
