@@ -224,11 +224,11 @@ describe('a Node that is held', () => {
   });
 
   test('is let go when its sandbox is unused for long, and comes back with the next run', limit, async (t) => {
-    const s = await serve(t, ['--pool', '0', '--hold', '1s']);
+    const s = await serve(t, ['--pool', '0', '--hold', '3s']);
     const id = text(await s.call('sandbox_initialize', {})), once = () => s.call('run_js', { container_id: id, code: 'console.log(1)' });
     says(await once(), 1);
     await until(() => held(s.child.pid).length === 1, 'no Node is held');
-    await until(() => held(s.child.pid).length === 0, 'it is held for ever', 5);
+    await until(() => held(s.child.pid).length === 0, 'it is held for ever');
     says(await once(), 1);
     await until(() => held(s.child.pid).length === 1, 'no Node is held again');
     await end(s);
