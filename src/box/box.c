@@ -116,7 +116,7 @@ static int start_sandbox(struct box *b, struct err *e)
     bool               host_network = b->all->spec.host_network && !b->policy;
     autojson json_t   *plan = NULL;
 
-    network.watch = box_watch(b);
+    network.watch = telling_watch(&b->telling);
     network.policy = b->policy;
     if (b->all->spec.host_network) /* what decides nothing cannot be asked */
         network.operator_policy = b->policy;
@@ -411,6 +411,11 @@ static void make_id(char ret[BOX_ID_MAX])
              hex + 20);
 }
 
+static struct trail_subject subject_of(const void *owner)
+{
+    return box_subject(owner);
+}
+
 struct box *box_new(struct boxes *all, const struct box_spec *spec, struct shelf *shelf)
 {
     struct box *b = calloc(1, sizeof *b);
@@ -425,6 +430,7 @@ struct box *box_new(struct boxes *all, const struct box_spec *spec, struct shelf
                       .image = str_dup(spec->image ? spec->image : all->spec.image),
                       .policy = spec->policy,
                       .one_call = spec->one_call,
+                      .telling = {all->spec.trail, subject_of, b},
                       .runtime_fd = -1,
                       .layer.fd = -1};
     make_id(b->id);

@@ -12,6 +12,7 @@
 #include "loop/deadline.h"
 #include "loop/later.h"
 #include "sandbox/held.h"
+#include "sandbox/telling.h"
 
 enum box_state { BOX_FETCHING, BOX_STARTING, BOX_READY, BOX_ENDING };
 
@@ -30,6 +31,7 @@ struct box {
     struct runtime_wait *wait;
     struct runtime       runtime;
     int                  runtime_fd; /* held, so that gc does not remove it */
+    struct telling       telling;    /* of its connections */
     struct sandbox      *sandbox;
     json_t              *walls;
     struct ports         ports;

@@ -65,8 +65,8 @@ static void on_ended(void *owner, const struct run_result *r, struct keep *out, 
 
     c->result.ended[c->result.n++] = (struct command_result){*r, out, err};
     if (!turn_is_for_naught(&c->turn))
-        box_tell_run(c->trail, &c->subject,
-                     &(struct box_program){.kind = "command", .number = c->result.n}, r);
+        telling_run(c->trail, &c->subject,
+                    &(struct telling_program){.kind = "command", .number = c->result.n}, r);
     c->record = NULL;
     c->waiting = false;
     later_ask(&c->later);

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#include "box/box_trail.h"
 #include "box/job.h"
 #include "deps/deps.h"
+#include "sandbox/telling.h"
 #include "tools/errors.h"
 #include "tools/progress.h"
 #include "tools/run_answer.h"
@@ -93,7 +93,8 @@ static void on_done(void *owner, const struct job_result *result)
         return;
     }
     if (result->out && !r->spec.port) /* it ran; a server tells by itself */
-        box_tell_run(r->trail, &r->subject, &(struct box_program){.kind = "script"}, &result->run);
+        telling_run(r->trail, &r->subject, &(struct telling_program){.kind = "script"},
+                    &result->run);
     if (r->stops_box && result->box)
         box_stop(result->box, call_is_over);
     if (!r->call)

@@ -42,7 +42,7 @@ export async function attempt(row, leftOut) {
       : leftOut === null ? [process.execPath, '--input-type=module', '-e', code]
       : [host.jerboa, 'run', '--files', files, '--dir', host.shows, '--network', 'none', ...host.options, '-e', code];
     const [program, ...args] = [...(row.via?.(host) ?? []), ...command];
-    const r = await start(args, { program, env: row.env?.(host), cwd: row.cwd?.(host), stdio: row.stdio?.(host), input: '', seconds: 50 }).ended;
+    const r = await start(args, { program, env: row.env?.(host), cwd: row.cwd?.(host), stdio: row.stdio?.(host), input: '', seconds: 90 }).ended;
     return { arrived: row.arrived ? await row.arrived(host, r, leftOut) : r.stdout.includes(host.secret), said: `${r.stdout}${r.stderr}`.trim(), status: r.status };
   } finally {
     for (const deed of undo.reverse()) await deed();

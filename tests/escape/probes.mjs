@@ -72,7 +72,7 @@ const swapFiles = (host) => {
 
 /** Another sandbox, under the same walls. */
 const neighbour = async (host, code) => {
-  const child = start(['run', ...host.options, '-e', code], { program: host.jerboa, seconds: 20 });
+  const child = start(['run', ...host.options, '-e', code], { program: host.jerboa, seconds: 90 });
   host.after(async () => { child.kill('SIGTERM'); await child.ended; });
   await printed(child, 'ready');
   return child;
