@@ -95,8 +95,13 @@ export async function ourTurn(program, home) {
   };
 }
 
-/** The turn of `jerboa run`, away from the server's: what that still does behind its last answer is not in it. */
-export const coldTurn = (program, home, dir) => ({
-  who: 'jerboa', must: true,
-  run: (time) => time('cold', () => run(program, ['run', path.join(dir, 'hello/index.js')], { env: { JERBOA_HOME: home }, prints: scripts.hello.prints })),
-});
+/**
+ * `jerboa run` and the bare Node that it is compared with, three times each, one after the other: a difference of some milliseconds is lost
+ * between works that are seconds apart. Away from the server's turn: what that still does behind its last answer is not in it.
+ */
+export function coldTurns(program, home, dir, node) {
+  const script = path.join(dir, 'hello/index.js'), { prints } = scripts.hello;
+  const bare = { who: 'node', must: true, run: (time) => time('cold', () => run(node, [script], { prints })) };
+  const ours = { who: 'jerboa', must: true, run: (time) => time('cold', () => run(program, ['run', script], { env: { JERBOA_HOME: home }, prints })) };
+  return [bare, ours, bare, ours, bare, ours];
+}

@@ -244,7 +244,7 @@ static int copy_certificates(int fd, const char *text)
     autobuf struct buf b;
     size_t             size;
 
-    buf_init(&b, 2 * CERTIFICATES_MAX); /* the line breaks that may be missing */
+    buf_init(&b, 2UL * CERTIFICATES_MAX); /* the line breaks that may be missing */
     for (; (text = pem_next_certificate(text, &size)); text += size)
         if (buf_add(&b, text, size) < 0 || buf_add(&b, "\n", 1) < 0)
             return -1;

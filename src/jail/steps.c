@@ -206,7 +206,7 @@ static int step_become_root(struct jail *j, struct err *e)
     if (setsid() < 0 || (has_range(j) && setgroups(0, NULL) < 0) || setresgid(0, 0, 0) < 0 ||
         setresuid(0, 0, 0) < 0)
         return err_sys(e, "become uid 0 of the range");
-    if (sethostname("sandbox", 7) < 0)
+    if (!jail_leaves_out("namespace", "uts") && sethostname("sandbox", 7) < 0)
         return err_sys(e, "set the host name");
     return 0;
 }
