@@ -133,7 +133,8 @@ static void dependencies(char *text)
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        assert(deps[i].name[0] != '-' && !strstr(deps[i].name, "..") && deps[i].range[0] != '/');
+        assert(!strchr("-./", deps[i].name[0]) && !strstr(deps[i].name, "/."));
+        assert(deps[i].range[0] != '/');
         assert(deps_is_of_registry(deps[i].range));
     }
     assert(layer_key(&set, key, &e) == 0 && strlen(key) == LAYER_KEY_SIZE - 1);

@@ -108,8 +108,9 @@ void *box_data(const struct box *b);
 /* ---- its line: one call at a time ---- */
 
 struct turn_ops {
-    void (*go)(void *owner);                        /* it is your turn, until turn_end */
-    void (*lost)(void *owner, const struct err *e); /* the box has ended; the turn is over */
+    void (*go)(void *owner); /* it is your turn, until turn_end */
+    /* The box has ended, and the turn is over. Or (turn_is_for_naught) only its sandbox has. */
+    void (*lost)(void *owner, const struct err *e);
     /* Every second while its Node is fetched, what takes so long; the turn must not end in it. May
      * be NULL. */
     void (*waits)(void *owner, const char *sentence);
@@ -121,9 +122,12 @@ struct turn { /* its owner's storage */
     const struct turn_ops *ops;
     void                  *owner;
     const char            *call; /* whose it is, for the trail; or NULL: set after turn_start */
-    bool                   is_on;
+    bool                   is_on, again;
 };
 
 /* Both ops are called from the top of the loop. */
 void turn_start(struct turn *t, struct box *b, const struct turn_ops *ops, void *owner);
 void turn_end(struct turn *t); /* idempotent; also of one that still waits */
+/* The sandbox was made ahead and is lost before a program ran in it, and the box gets another one:
+ * who ends this turn and stands in line once more can do all that he wanted to. */
+bool turn_is_for_naught(const struct turn *t);

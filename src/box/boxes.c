@@ -99,6 +99,16 @@ void boxes_spare_ready(struct box *b)
     boxes_fill_soon(b->all);
 }
 
+/* Its Node is there, and sandboxes start. Where Node came with this very call, no spare could be
+ * made so far, and the next try would be up to a minute away. */
+void boxes_cold_ready(struct boxes *all)
+{
+    if (!all->pool)
+        return;
+    pool_works(all->pool);
+    boxes_fill_soon(all);
+}
+
 void boxes_spare_ended(struct box *b)
 {
     pool_left(b->shelf, b->state == BOX_READY);

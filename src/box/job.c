@@ -303,6 +303,7 @@ static void collect(struct job *j)
     struct egress *e = b && box_sandbox(b) ? sandbox_egress(box_sandbox(b)) : NULL;
 
     j->result.box = b;
+    j->result.for_naught = turn_is_for_naught(&j->turn);
     j->result.box_id = j->box_id;
     j->result.files_dir = j->files_dir;
     j->result.install_output = j->install_output;

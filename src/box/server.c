@@ -136,7 +136,7 @@ static void on_run_done(void *owner, const struct run_result *r)
 {
     struct server *s = owner;
 
-    box_tell_run(s->trail, &s->subject, &(struct box_program){.kind = "server"}, r);
+    telling_run(s->trail, &s->subject, &(struct telling_program){.kind = "server"}, r);
     if (s->start) {
         s->start->result.run = *r;
         s->start->result.died = true;

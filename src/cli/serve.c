@@ -30,8 +30,7 @@ struct options {
     struct option_list     hosts;
     int64_t                sandboxes, age_ms, idle_ms, files_quota_bytes;
     int64_t                pool, pool_memory_bytes, hold_ms;
-    const char            *audit;
-    bool                   audit_strict, verbose;
+    bool                   verbose;
 };
 
 #define AT(member) offsetof(struct options, member)
@@ -61,11 +60,6 @@ static const struct option options[] = {
      "keep a Node booted in a sandbox that was used within this time (5m; 0: never)"},
     {"files-quota", 0, OPTION_SIZE, AT(files_quota_bytes), "SIZE",
      "how much one run may add to --files (1g; 0: no limit)"},
-    {"audit", 0, OPTION_STRING, AT(audit), "FILE",
-     "append who ran what, where it connected and how it ended: a line of JSON an event "
-     "(docs/audit.md)"},
-    {"audit-strict", 0, OPTION_FLAG, AT(audit_strict), NULL,
-     "refuse calls and connections whose line cannot be written there"},
     SANDBOX_OPTIONS_ROWS(AT(sandbox)),
     {"verbose", 0, OPTION_FLAG, AT(verbose), NULL, "more lines in the log on stderr"},
     {0},
@@ -178,13 +172,13 @@ static json_t *describe_server(const struct service *s, const struct options *o)
 /* Its first line must be written: who wants a log has one. */
 static int open_trail(struct service *s, const struct options *o, struct err *e)
 {
-    struct trail_spec spec = {.path = o->audit,
+    struct trail_spec spec = {.path = o->sandbox.audit,
                               .outside_dir = s->files_dir,
-                              .strict = o->audit_strict,
+                              .strict = o->sandbox.audit_strict,
                               .note = on_trail_note};
 
     s->began_ms = clock_ms();
-    if (!o->audit)
+    if (!o->sandbox.audit)
         return 0;
     s->tools.trail = trail_open(&spec, e);
     return s->tools.trail
@@ -374,8 +368,6 @@ static int read_options(struct options *o, int argc, char **argv, struct err *e)
         o->serve.stdio = true;
     if (o->serve.http.tokens_file && !o->serve.http.address)
         return err_set(e, ERR_INVALID, "--tokens is of --http: on stdio there is one client");
-    if (o->audit_strict && !o->audit)
-        return err_set(e, ERR_INVALID, "--audit-strict is of --audit FILE, which is missing");
     TRY(image_parse(o->sandbox.image, &(struct image){0}, e));
     return sandbox_options_check(&o->sandbox, e);
 }

@@ -34,6 +34,10 @@ static const char disk[] = "/workspace";
  * those below the wanted one belong to spawns that never came this far. Init only listens here;
  * nothing it says can reach the jail. */
 
+/* Else the kernel would put one more than there is room for into the padding. */
+_Static_assert(CMSG_SPACE(sizeof(int) * GROUP_FDS_MAX) == CMSG_LEN(sizeof(int) * GROUP_FDS_MAX),
+               "an even number of descriptors");
+
 /* One message: how many descriptors came with it, or -1. */
 static int receive_message(uint32_t *ret_group, int fds[GROUP_FDS_MAX], struct err *e)
 {

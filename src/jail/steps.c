@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "confine/ruleset.h"
 #include "jail/attach.h"
 #include "jail/handover.h"
 #include "jail/landlock.h"
@@ -42,7 +43,7 @@ static int step_look(struct jail *j, struct err *e)
         walls_miss(&j->walls, WALL_LIMITS, &why);
     if (!idrange_is_possible(&why))
         walls_miss(&j->walls, WALL_UID_RANGE, &why);
-    j->landlock = landlock_version(&why);
+    j->landlock = ruleset_version(&why);
     if (j->landlock < 0)
         walls_miss(&j->walls, WALL_LANDLOCK, &why);
     if (j->plan.host_network)
@@ -205,7 +206,7 @@ static int step_become_root(struct jail *j, struct err *e)
     if (setsid() < 0 || (has_range(j) && setgroups(0, NULL) < 0) || setresgid(0, 0, 0) < 0 ||
         setresuid(0, 0, 0) < 0)
         return err_sys(e, "become uid 0 of the range");
-    if (sethostname("sandbox", 7) < 0)
+    if (!jail_leaves_out("namespace", "uts") && sethostname("sandbox", 7) < 0)
         return err_sys(e, "set the host name");
     return 0;
 }

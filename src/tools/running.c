@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#include "box/box_trail.h"
 #include "box/job.h"
 #include "deps/deps.h"
+#include "sandbox/telling.h"
 #include "tools/errors.h"
 #include "tools/progress.h"
 #include "tools/run_answer.h"
@@ -81,13 +81,20 @@ static void on_progress(void *owner, const char *sentence)
         progress_tell(&r->progress, sentence);
 }
 
+static const struct job_ops ops;
+
 static void on_done(void *owner, const struct job_result *result)
 {
     struct running *r = owner;
 
     r->job = NULL;
+    if (r->call && result->for_naught) {
+        r->job = job_start(&r->spec, &ops, r);
+        return;
+    }
     if (result->out && !r->spec.port) /* it ran; a server tells by itself */
-        box_tell_run(r->trail, &r->subject, &(struct box_program){.kind = "script"}, &result->run);
+        telling_run(r->trail, &r->subject, &(struct telling_program){.kind = "script"},
+                    &result->run);
     if (r->stops_box && result->box)
         box_stop(result->box, call_is_over);
     if (!r->call)

@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "box/box_trail.h"
 #include "box/commands.h"
 #include "tools/errors.h"
 #include "tools/progress.h"
@@ -40,8 +39,6 @@ struct executing {
     json_t              *arguments; /* a cancelled call is gone before its commands are */
     const char          *list[COMMANDS_MAX + 1];
     struct progress      progress;
-    struct trail        *trail;
-    struct trail_subject subject; /* the same holds for it */
 };
 
 static void release(struct executing *x)
@@ -90,14 +87,7 @@ static void add_failure(struct mcp_call *c, const struct commands_result *r, con
     errors_quote(c, json_string_value(json_object_get(row, "stderr")), COMMAND, r->n, how);
 }
 
-static void tell_runs(const struct executing *x, const struct commands_result *r)
-{
-    for (size_t i = 0; i < r->n; i++)
-        if (r->ended[i].out)
-            box_tell_run(x->trail, &x->subject,
-                         &(struct box_program){.kind = "command", .number = i + 1},
-                         &r->ended[i].run);
-}
+static const struct commands_ops ops;
 
 static void on_done(void *owner, const struct commands_result *r)
 {
@@ -106,7 +96,11 @@ static void on_done(void *owner, const struct commands_result *r)
     json_t           *rows = json_array();
 
     x->commands = NULL;
-    tell_runs(x, r);
+    if (c && r->for_naught) {
+        json_decref(rows);
+        x->commands = commands_start(&x->spec, &ops, x);
+        return;
+    }
     if (!c) { /* cancelled: nobody waits */
         json_decref(rows);
         release(x);
@@ -186,10 +180,7 @@ static void call(struct mcp_call *c)
     x->arguments = json_incref((json_t *)mcp_call_arguments(c));
     for (size_t i = 0; list[i]; i++)
         x->list[i] = list[i];
-    x->trail = tools_of(c)->trail;
-    x->subject = witness_subject(c);
-    trail_set_sandbox(&x->subject, box_id(b));
-    x->spec = (struct commands_spec){b, x->subject.call, x->list, a.timeout_ms};
+    x->spec = (struct commands_spec){b, witness_subject(c), x->list, a.timeout_ms};
     mcp_call_set_data(c, x, executing_free);
     x->commands = commands_start(&x->spec, &ops, x);
 }

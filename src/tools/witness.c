@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/sha256.h"
 #include "tools/errors.h"
 #include "tools/tools.h"
 
@@ -19,15 +18,9 @@ struct witness {
 
 static json_t *digest(const json_t *text)
 {
-    struct sha256 h;
-    char          hex[SHA256_HEX_SIZE];
-
     if (!json_is_string(text)) /* a command that will be refused */
         return json_null();
-    sha256_init(&h);
-    sha256_add(&h, json_string_value(text), json_string_length(text));
-    sha256_hex(&h, hex);
-    return json_pack("{s:s, s:I}", "sha256", hex, "bytes", (json_int_t)json_string_length(text));
+    return trail_digest(json_string_value(text), json_string_length(text));
 }
 
 static json_t *digests(const json_t *list)

@@ -25,7 +25,8 @@ const char *events_members(enum trail_event event)
 
 static const char head[] =
     "# The audit log\n\n"
-    "`jerboa serve --audit FILE` writes who ran what, where it connected, and how it ended: a line "
+    "`jerboa serve --audit FILE` (or `jerboa run`, which tells of one call) writes who ran what, "
+    "where it connected, and how it ended: a line "
     "of JSON an event, at the end of FILE. This page is what `jerboa events` prints from the table "
     "in `src/trail/events.h`.\n\n"
     "- FILE is opened before anybody is served, and made with mode 0600; what cannot be opened, is "

@@ -35,7 +35,7 @@
     X("event", "one of the table above")                                                           \
     X("address", "the IP address that was connected to")                                           \
     X("call", "joins the lines of one call; null: nobody had his turn")                            \
-    X("code", "`{sha256, bytes}` of the code; null: none")                                         \
+    X("code", "`{sha256, bytes}` of the code; null: none, or a file below --dir")                  \
     X("commands", "`[{sha256, bytes}]` of each shell command; null: none")                         \
     X("connection", "its number in the sandbox")                                                   \
     X("cpuMs", "processor time")                                                                   \
@@ -53,7 +53,7 @@
     X("network", "the operator's network policy")                                                  \
     X("number", "of a command among those of its call, from 1 on; null: it is none")               \
     X("outcome", "`answered`, `failed` (the client reads why), `cancelled`")                       \
-    X("owner", "`token:NAME`, `stdio`, `session:` and the beginning of its id, `anyone`")          \
+    X("owner", "`token:NAME`, `stdio`, `session:` and the beginning of its id, `anyone`; `uid:N`") \
     X("peakMemoryBytes", "the most memory that it had at once")                                    \
     X("pid", "of the server")                                                                      \
     X("pids", "limit of processes and threads")                                                    \
@@ -70,7 +70,7 @@
     X("targetPort", "that was connected to; null: not known yet")                                  \
     X("timeoutMs", "as it was asked for; null: the default")                                       \
     X("tokens", "whether HTTP demands them")                                                       \
-    X("tool", "its name")                                                                          \
+    X("tool", "its name; `jerboa run`")                                                            \
     X("uid", "of the server")                                                                      \
     X("verdict", "as the client reads it")                                                         \
     X("version", "of Jerboa")                                                                      \

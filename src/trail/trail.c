@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/random.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "base/utf8.h"
 
@@ -287,6 +288,17 @@ void trail_set_sandbox(struct trail_subject *s, const char *id)
 static json_t *word(const char *text)
 {
     return *text ? json_text(text, strlen(text)) : json_null();
+}
+
+json_t *trail_digest(const void *bytes, size_t size)
+{
+    struct sha256 h;
+    char          hex[SHA256_HEX_SIZE];
+
+    sha256_init(&h);
+    sha256_add(&h, bytes, size);
+    sha256_hex(&h, hex);
+    return json_pack("{s:s, s:I}", "sha256", hex, "bytes", (json_int_t)size);
 }
 
 json_t *trail_members(const struct trail_subject *s)

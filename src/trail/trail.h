@@ -45,4 +45,5 @@ void trail_new_call(char ret[TRAIL_CALL_MAX]);
 /* Of a right (an id of a sandbox or a session) only the beginning is kept. */
 void    trail_set_owner(struct trail_subject *s, const char *owner);
 void    trail_set_sandbox(struct trail_subject *s, const char *id);
+json_t *trail_digest(const void *bytes, size_t size); /* {sha256, bytes} */
 json_t *trail_members(const struct trail_subject *s); /* {call, owner, sandbox} */

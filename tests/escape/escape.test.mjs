@@ -17,17 +17,17 @@ for (const row of probes)
     const real = await attempt(row);
     assert.ok(!real.arrived, told('it got out', real));
     assert.ok(real.status !== 125, told('no sandbox was there to get out of', real));
-    for (const wall of walls?.length > 1 ? walls : []) {
+    for (const wall of walls?.length > 1 && !row.apart ? walls : []) {
       const alone = await attempt(row, walls.filter((other) => other !== wall));
       assert.ok(!alone.arrived, told(`'${wall}' alone does not hold it`, alone));
       assert.ok(alone.status !== 125, told(`'${wall}' alone: no sandbox`, alone));
     }
-    t.diagnostic(`${row.name} | ${walls ? `each alone holds: ${walls.join(', ')}` : `holds: ${row.why}; control: the bare host`} | ${real.said.split('\n').at(-1).slice(0, 80)}`);
+    t.diagnostic(`${row.name} | ${walls ? `each ${row.apart ? 'its own part' : 'alone'} holds: ${walls.join(', ')}` : `holds: ${row.why}; control: the bare host`} | ${real.said.split('\n').at(-1).slice(0, 80)}`);
   });
 
 test('SECURITY.md names each probe', () => {
   const text = fs.readFileSync(`${root}/SECURITY.md`, 'utf8');
-  assert.deepEqual(probes.map(({ claim, name }) => claim ?? name).filter((name) => !text.includes(`*${name.replaceAll('*', '\\*')}*`)), []);
+  assert.deepEqual(probes.map(({ name }) => name).filter((name) => !text.includes(`*${name.replaceAll('*', '\\*')}*`)), []);
 });
 
 test('the jail that is installed can leave nothing out', limit, async () => {

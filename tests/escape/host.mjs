@@ -38,11 +38,12 @@ export async function attempt(row, leftOut) {
     await row.ready?.(host);
     if (owner) for (const place of [files, shown]) for (const name of fs.readdirSync(place)) fs.lchownSync(path.join(place, name), ...owner);
     const code = prelude + (row.code ?? (() => ''))({ ...host, host: dir, ...(leftOut === null ? bare : inside) });
-    const command = leftOut === null ? [process.execPath, '--input-type=module', '-e', code]
-      : row.command?.(host, code) ?? [host.jerboa, 'run', '--files', files, '--dir', host.shows, '--network', 'none', ...host.options, '-e', code];
+    const command = row.command ? row.command(host, code, leftOut)
+      : leftOut === null ? [process.execPath, '--input-type=module', '-e', code]
+      : [host.jerboa, 'run', '--files', files, '--dir', host.shows, '--network', 'none', ...host.options, '-e', code];
     const [program, ...args] = [...(row.via?.(host) ?? []), ...command];
-    const r = await start(args, { program, env: row.env?.(host), stdio: row.stdio?.(host), input: '', seconds: 20 }).ended;
-    return { arrived: row.arrived ? await row.arrived(host, r) : r.stdout.includes(host.secret), said: `${r.stdout}${r.stderr}`.trim(), status: r.status };
+    const r = await start(args, { program, env: row.env?.(host), cwd: row.cwd?.(host), stdio: row.stdio?.(host), input: '', seconds: 90 }).ended;
+    return { arrived: row.arrived ? await row.arrived(host, r, leftOut) : r.stdout.includes(host.secret), said: `${r.stdout}${r.stderr}`.trim(), status: r.status };
   } finally {
     for (const deed of undo.reverse()) await deed();
   }

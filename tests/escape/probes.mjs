@@ -12,21 +12,24 @@
 //   ready   makes on the host what the probe is after, before each run; may change `host.secret` (a new random word each time)
 //   arrived how the host sees it; else the secret was printed
 //   via     what `jerboa` is started through
-//   command what is run instead of `jerboa run`
+//   command what is run instead of `jerboa run`, or of Node on the bare host; cwd: where
 //   root    the control takes rights that only root has: the row is root's alone
 //   lacks   why this machine cannot have the control, if so: then it is skipped, and said
-//   claim   its name in SECURITY.md, when several rows share one
+//   apart   each wall closes a part of its own: the control must pass all of them, the probe none
 //
 // A probe runs on the bare host as well, so it touches only what `ready` made.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import { createServer } from 'node:net';
-import { hostname } from 'node:os';
+import { hostname, release } from 'node:os';
 import path from 'node:path';
+import { packages } from './packages.mjs';
 import { descendants, isRoot, jerboa, printed, probe, start } from './host.mjs';
 
 const capabilities = 'step drop capabilities', landlock = 'step landlock', hostNetwork = 'option --network host';
+const [major, minor] = release().split('.').map(Number), since = (a, b) => major > a || (major === a && minor >= b);
+const scope = since(6, 12) ? [landlock] : []; // of signals and abstract sockets
 const noUsers = 'namespace user', noProcesses = 'namespace pid', mounting = ['call mount', capabilities, landlock];
 const asRoot = (...walls) => (isRoot ? walls : []);
 const text = JSON.stringify;
@@ -69,7 +72,7 @@ const swapFiles = (host) => {
 
 /** Another sandbox, under the same walls. */
 const neighbour = async (host, code) => {
-  const child = start(['run', ...host.options, '-e', code], { program: host.jerboa, seconds: 20 });
+  const child = start(['run', ...host.options, '-e', code], { program: host.jerboa, seconds: 90 });
   host.after(async () => { child.kill('SIGTERM'); await child.ended; });
   await printed(child, 'ready');
   return child;
@@ -82,7 +85,11 @@ const through = (link, below) => (at) => `for (const pid of fs.readdirSync('/pro
 /** What the plan masks of what this machine has. */
 const masks = execFileSync(jerboa, ['run', '--explain', '-e', '0'], { encoding: 'utf8' })
   .match(/"kind": "mask",\s+"target": "[^"]+/g).map((entry) => entry.split('"').at(-1)).filter((target) => fs.existsSync(target));
-const noFirst = fs.existsSync('/sys/fs/cgroup/memory/release_agent') ? undefined : 'this machine has no cgroups of version 1';
+const told = (file) => { try { return fs.readFileSync(file, 'utf8'); } catch { return ''; } };
+const lacking = (is, why) => (is ? undefined : why);
+const noFirst = lacking(fs.existsSync('/sys/fs/cgroup/memory/release_agent'), 'this machine has no cgroups of version 1');
+/** Calls with a mode that have no row of their own; openat: a file that has no name at first. */
+const setters = ['fchmod', ...(since(6, 6) ? ['fchmodat2'] : []), 'mknodat', 'openat2', 'openat', ...(process.arch === 'x64' ? ['chmod', 'creat', 'open', 'mknod'] : [])];
 const cores = (host) => fs.readdirSync(host.files).filter((name) => name.startsWith('core'));
 
 export const probes = [
@@ -166,21 +173,21 @@ export const probes = [
     code: (at) => `fs.writeFileSync(${text(`${at.files}/began`)}, ''); for (const signal of ['SIGTERM', 'SIGSTOP', 'SIGKILL']) process.kill(process.ppid, signal); console.log('still here')`,
     arrived: (host, r) => fs.existsSync(`${host.files}/began`) && !r.stdout.includes('still here') },
   { name: 'the pipe of init', walls: ['call pidfd_open', 'call pidfd_getfd', capabilities], code: call('pipe', word) },
-  { name: 'a signal to a process of the host', walls: [noProcesses, landlock, ...asRoot(noUsers)], also: ['proc /proc'],
+  { name: 'a signal to a process of the host', walls: [noProcesses, ...scope, ...asRoot(noUsers)], also: ['proc /proc'],
     ready: (host) => { const heard = () => { host.heard = true; }; host.heard = false; process.on('SIGURG', heard); host.after(() => process.off('SIGURG', heard)); },
     code: (at) => `process.kill(${process.pid}, 'SIGURG')`, arrived: (host) => host.heard },
 
   // ---- the kernel's surface ----
   { name: 'bpf', root: true, walls: ['call bpf', capabilities, noUsers], code: call('bpf', word) },
-  { name: 'a module of the kernel', root: true, lacks: fs.existsSync('/proc/modules') ? undefined : 'this kernel has no modules', walls: ['call init_module', capabilities, noUsers], code: call('module', word) },
+  { name: 'a module of the kernel', root: true, lacks: lacking(fs.existsSync('/proc/modules'), 'this kernel has no modules'), walls: ['call init_module', capabilities, noUsers], code: call('module', word) },
   { name: 'setting the clock', root: true, walls: ['call clock_adjtime', capabilities, noUsers], code: call('clock', word) },
-  { name: 'swapping', root: true, walls: ['call swapoff', capabilities, noUsers], code: call('swap', word) },
+  { name: 'swapping', root: true, lacks: lacking(fs.existsSync('/proc/swaps'), 'this kernel does not swap'), walls: ['call swapoff', capabilities, noUsers], code: call('swap', word) },
   { name: 'perf_event_open', walls: ['call perf_event_open'], code: call('perf', word) },
   { name: 'io_uring', walls: ['call io_uring_setup'], also: ['call io_uring_enter', 'call io_uring_register'], // Node itself takes it
     code: call('io_uring', word) },
   { name: 'userfaultfd', walls: ['call userfaultfd'], code: call('userfaultfd', word) },
   { name: 'a key of the session', walls: ['call keyctl', 'step own keyring'], via: (host) => [probe, 'with-key', 'jerboa-escape', host.secret], code: call('key', 'jerboa-escape') },
-  { name: 'typing into a terminal', walls: ['devices /workspace/dir', 'call ioctl'],
+  { name: 'typing into a terminal', lacks: lacking(told('/proc/sys/dev/tty/legacy_tiocsti').trim() !== '0', 'this kernel lets nobody type for others'), walls: ['devices /workspace/dir', 'call ioctl'],
     ready: async (host) => {
       const child = start(['terminal'], { program: probe });
       host.after(async () => { child.stdin.end(); await child.ended; fs.rmSync(`${host.files}/probe`); });
@@ -199,21 +206,22 @@ export const probes = [
     },
     code: call('shm', (at) => at.number) },
   { name: 'the kernel\'s command line', walls: ['mask /proc/cmdline'], ready: (host) => { host.secret = fs.readFileSync('/proc/cmdline', 'utf8'); }, code: read(() => '/proc/cmdline') },
-  ...masks.map((target) => ({ name: `masked ${target}`, claim: 'masked …', walls: [`mask ${target}`],
-    code: (at) => `if (fs.statSync(${text(target)}).dev === fs.statSync('/proc').dev) process.stdout.write(${text(at.secret)})` })),
+  { name: 'what /proc shows of the machine', apart: true, walls: masks.map((target) => `mask ${target}`),
+    code: () => `console.log(JSON.stringify(${text(masks)}.filter((target) => fs.statSync(target).dev === fs.statSync('/proc').dev)))`,
+    arrived: (host, r, leftOut) => { const seen = JSON.parse(r.stdout); return leftOut ? seen.length === masks.length : seen.length > 0; } },
   { name: 'writing below /sys', root: true, walls: ['old root', landlock, noUsers], // opened and left as it is
     code: (at) => `fs.openSync('/../sys/devices/virtual/net/lo/mtu', 'r+'); process.stdout.write(${text(at.secret)})` },
-  { name: 'processors of interrupts', root: true, walls: ['readonly /proc/irq', landlock, noUsers],
+  { name: 'processors of interrupts', root: true, lacks: lacking(fs.existsSync('/proc/irq/default_smp_affinity'), 'this kernel does not tell'), walls: ['readonly /proc/irq', landlock, noUsers],
     code: (at) => `fs.openSync('/proc/irq/default_smp_affinity', 'r+'); process.stdout.write(${text(at.secret)})` },
   { name: 'a sysctl', walls: ['readonly /proc/sys', landlock, capabilities],
     code: (at) => `const file = '/proc/sys/net/ipv4/ip_default_ttl'; fs.writeFileSync(file, '77', { flag: 'r+' }); if (+fs.readFileSync(file) === 77) process.stdout.write(${text(at.secret)})` },
   { name: 'core_pattern', root: true, walls: ['readonly /proc/sys', landlock, noUsers],
     code: (at) => `fs.openSync('/proc/sys/kernel/core_pattern', 'r+'); process.stdout.write(${text(at.secret)})` },
-  { name: 'a core file', walls: ['limit core'], lacks: /^[|/]/.test(fs.readFileSync('/proc/sys/kernel/core_pattern', 'utf8')) ? 'cores of this machine go elsewhere' : undefined,
+  { name: 'a core file', walls: ['limit core'], lacks: lacking(!/^[|/]/.test(told('/proc/sys/kernel/core_pattern')) && /core file size\s+\S+\s+unlimited/.test(told('/proc/self/limits')), 'cores of this machine go elsewhere'),
     via: () => ['/bin/sh', '-c', 'ulimit -c unlimited && exec "$0" "$@"'], ready: (host) => { host.after(() => cores(host).forEach((name) => fs.rmSync(`${host.files}/${name}`))); },
     code: (at) => `spawnSync('/bin/sh', ['-c', 'kill -SEGV $$'], { cwd: ${text(at.files)} })`, arrived: (host) => cores(host).length > 0 },
   { name: 'a core limit of 0', walls: ['call prlimit64'], code: call('core', word) },
-  { name: 'the name of the host', walls: null, why: 'a host name of its own', ready: (host) => { host.secret = hostname(); }, code: () => `process.stdout.write((await import('node:os')).hostname())` },
+  { name: 'the name of the host', walls: ['namespace uts'], ready: (host) => { host.secret = hostname(); }, code: () => `process.stdout.write((await import('node:os')).hostname())` },
   { name: 'where its cgroup lies', walls: ['step hide cgroup'], ready: (host) => { host.secret = `jerboa-test-${process.pid}`; }, code: read(() => '/proc/self/cgroup') },
   { name: 'leaving its cgroup', lacks: noFirst, walls: [...mounting, ...asRoot(noUsers)], code: call('leave-cgroup', word) },
   { name: 'raising its own limit', root: true, lacks: noFirst, walls: [...mounting, noUsers, 'step hide cgroup'], code: call('raise-limit', word) },
@@ -221,7 +229,7 @@ export const probes = [
 
   // ---- the network ----
   { name: 'a port of the host', walls: [hostNetwork], ready: async (host) => { host.port = (await listen(host, 0, '127.0.0.1')).port; }, code: connect((at) => ({ host: '127.0.0.1', port: at.port })) },
-  { name: 'an abstract socket of the host', walls: [hostNetwork, landlock],
+  { name: 'an abstract socket of the host', walls: [hostNetwork, ...scope],
     ready: async (host) => { host.path = `\0jerboa-escape-${process.pid}-${Math.random()}`; await listen(host, host.path); }, code: connect((at) => ({ path: at.path })) },
   { name: 'a raw socket', walls: ['call socket', capabilities], code: call('raw', word) },
   { name: 'a packet socket', walls: ['call socket', capabilities], code: call('packet', word) },
@@ -233,10 +241,10 @@ export const probes = [
     code: call('chmod', (at) => `${at.files}/set`), arrived: (host) => has(`${host.files}/set`, 0o6000) },
   { name: 'a setuid file by open', walls: ['call openat'], ready: (host) => fs.rmSync(`${host.files}/opened`, { force: true }),
     code: call('create', (at) => `${at.files}/opened`), arrived: (host) => has(`${host.files}/opened`, 0o6000) },
-  ...['fchmod', 'fchmodat2', 'mknodat', 'openat2', 'openat', ...(process.arch === 'x64' ? ['chmod', 'creat', 'open', 'mknod'] : [])].map((name) => (
-    { name: `a setuid file by ${name}${name === 'openat' ? ', nameless at first' : ''}`, claim: 'a setuid file by …', walls: [`call ${name}`],
-      ready: (host) => { const file = `${host.files}/set-${name}`; fs.rmSync(file, { force: true }); host.after(() => fs.rmSync(file, { force: true })); if (name === 'chmod') fs.writeFileSync(file, ''); },
-      code: call('set-id', name, (at) => `${at.files}/set-${name}`), arrived: (host) => has(`${host.files}/set-${name}`, 0o6000) })),
+  { name: 'a setuid file by any other call', apart: true, walls: setters.map((name) => `call ${name}`),
+    ready: (host) => { host.made = setters.map((name) => `${host.files}/set-${name}`); host.after(() => host.made.forEach((file) => fs.rmSync(file, { force: true }))); fs.writeFileSync(`${host.files}/set-chmod`, ''); },
+    code: (at) => setters.map((name) => `{ ${call('set-id', name, `${at.files}/set-${name}`)(at)} }`).join('\n'),
+    arrived: (host, r, leftOut) => { const set = host.made.filter((file) => has(file, 0o6000)); return leftOut ? set.length === setters.length : set.length > 0; } },
 
   // ---- limits ----
   { name: 'descriptors', walls: ['limit descriptors'], code: call('descriptors', '2000', word) },
@@ -251,7 +259,7 @@ export const probes = [
   { name: 'long names', args: ['--disk', '4m'], walls: ['limit inodes'], code: (at) => `for (let i = 0; i < 1200; i++) fs.writeFileSync('/tmp/' + String(i).padEnd(255, 'x'), ''); process.stdout.write(${text(at.secret)})` },
 
   // ---- other sandboxes ----
-  { name: 'a process of another sandbox', walls: [noProcesses, landlock, ...asRoot('own uids')], also: ['proc /proc'],
+  { name: 'a process of another sandbox', walls: [noProcesses, ...scope, ...asRoot('own uids')], also: ['proc /proc'],
     ready: async (host) => {
       const script = `process.stdin.on('data', () => { console.log('alive'); process.exit(); }); console.log('ready')`;
       host.other = await neighbour(host, script);
@@ -276,6 +284,7 @@ export const probes = [
     },
     command: (host) => [path.join(path.dirname(host.jerboa), 'layers'), path.dirname(path.dirname(process.execPath)), `${32 << 20}`, 'attach', host.layer, 'sh', `echo ${host.secret} > node_modules/kept; cat node_modules/kept`],
     arrived: (host) => fs.readFileSync(`${host.layer}/node_modules/kept`, 'utf8').includes(host.secret) },
+  packages,
   { name: 'a file of another sandbox', walls: isRoot ? [noProcesses, landlock] : null, also: [noUsers], why: 'processes and a root of its own',
     ready: (host) => neighbour(host, `import fs from 'node:fs'; fs.writeFileSync('/workspace/mine', ${text(host.secret)}); console.log('ready'); setInterval(() => {}, 1000)`),
     code: through('root', () => '/workspace/mine') },
