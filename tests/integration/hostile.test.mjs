@@ -171,8 +171,9 @@ async function serve(t, args) {
 /** A result, or one printable sentence in front. */
 function assertAnswered(r, what) {
   if (!r.isError) return;
-  // Of commands, what they printed stands in front, and what follows the sentence is a line of its own.
-  const text = r.content.map((c) => c.text).find(Boolean).replace(/^(Command \d failed with [^\n]+):\n$/, '$1.');
+  // Of commands, what they printed stands in front, and behind the sentence.
+  const texts = r.content.map((c) => c.text), command = texts.find((words) => words?.startsWith('Command '));
+  const text = command?.replace(/:\n[^]*$/, '.') ?? texts[0];
   assert.match(text, /^[^\n]+\.$/, what);
   assert.doesNotMatch(text, /[\0-\x1f\x7f-\x9f]/, what);
 }
