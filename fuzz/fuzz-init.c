@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 
 #include "init/inbox.h"
+#include "init/outbox.h"
 #include "world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -103,6 +104,7 @@ static void turn(void)
     world_turn();
     channel_reap();
     check_bounds();
+    outbox_flush();
     check_output();
 }
 

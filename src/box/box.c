@@ -4,7 +4,11 @@
  * means that nothing of it is left on the machine.
  *
  * While nobody has his turn, the Node of the next run is started and held (sandbox/held.h), until
- * the box has been unused for long. One that was made ahead is the same with nobody who owns it. */
+ * the box has been unused for long. One that was made ahead is the same with nobody who owns it.
+ *
+ * It may be lost in the moment in which it is handed out. As long as nothing has run in it nobody
+ * can tell one sandbox from another: so the box starts a second one, once, and who has his turn
+ * begins again. */
 #include "box/box.h"
 
 #include <assert.h>
@@ -18,6 +22,7 @@
 #include "base/random.h"
 #include "base/str.h"
 #include "box/box_private.h"
+#include "box/box_trail.h"
 
 enum {
     NEWS_MS = 1000,
@@ -69,17 +74,38 @@ static void on_walls(void *owner, const json_t *list)
     b->all->told_walls = true;
 }
 
+static bool may_start_again(const struct box *b)
+{
+    return b->made_ahead && !b->tried_again && !b->shelf && !b->stop_wanted && !b->err.kind &&
+           b->ports.n == 0 && b->state != BOX_ENDING;
+}
+
+static void lose_first(struct box *b, const struct err *e)
+{
+    struct turn *t = b->line;
+
+    if (!t || !t->is_on)
+        return;
+    t->again = true;
+    t->ops->lost(t->owner, e);
+}
+
 /* Who has his turn uses the sandbox, so he hears of it now: his own step may come before ours. */
 static void on_gone(void *owner, const struct err *e)
 {
     struct box *b = owner;
 
+    b->again = may_start_again(b) && e->kind && !sandbox_has_run(b->sandbox);
     b->sandbox = NULL;
+    later_ask(&b->later);
+    if (b->again) {
+        lose_first(b, e);
+        return;
+    }
     if (!b->err.kind)
         b->err = *e;
     b->gone = true;
     lose_line(b);
-    later_ask(&b->later);
 }
 
 static const struct sandbox_ops sandbox_ops = {on_gone, on_walls, on_ready};
@@ -90,6 +116,7 @@ static int start_sandbox(struct box *b, struct err *e)
     bool               host_network = b->all->spec.host_network && !b->policy;
     autojson json_t   *plan = NULL;
 
+    network.watch = telling_watch(&b->telling);
     network.policy = b->policy;
     if (b->all->spec.host_network) /* what decides nothing cannot be asked */
         network.operator_policy = b->policy;
@@ -173,6 +200,7 @@ struct held *box_take_held(struct box *b)
 
 static void box_free(struct box *b)
 {
+    box_tell_stopped(b);
     boxes_forget(b);
     drop_held(b);
     if (b->free_data)
@@ -224,6 +252,14 @@ static void begin_sandbox(struct box *b)
     start_sandbox(b, &b->err);
 }
 
+static void start_again(struct box *b)
+{
+    box_note(b, "a sandbox that was made ahead is lost as it is handed out; another is started");
+    b->again = b->ready = false;
+    b->tried_again = true;
+    b->state = BOX_FETCHING; /* its Node is here */
+}
+
 void box_begin_life(struct box *b)
 {
     if (b->all->spec.age_ms > 0)
@@ -234,10 +270,12 @@ void box_begin_life(struct box *b)
 static void be_ready(struct box *b)
 {
     b->state = BOX_READY;
-    if (b->shelf)
+    if (b->shelf) {
         boxes_spare_ready(b);
-    else
+    } else {
+        boxes_cold_ready(b->all);
         box_begin_life(b);
+    }
 }
 
 static void rest(struct box *b)
@@ -268,6 +306,8 @@ static void step(void *owner)
 {
     struct box *b = owner;
 
+    if (b->again)
+        start_again(b);
     if (b->state == BOX_FETCHING && !b->wait && !b->err.kind && !b->stop_wanted &&
         b->all->ending < ENDING_MAX)
         begin_sandbox(b);
@@ -275,9 +315,9 @@ static void step(void *owner)
         be_ready(b);
     if ((b->stop_wanted || b->err.kind || b->gone) && b->state != BOX_ENDING)
         begin_end(b);
-    if (b->state == BOX_READY)
+    if (b->state == BOX_READY && sandbox_is_well(b->sandbox)) /* else its end is on its way */
         call_first(b);
-    if (b->state == BOX_READY && !b->line)
+    if (b->state == BOX_READY && sandbox_is_well(b->sandbox) && !b->line)
         prepare(b);
     if (b->state == BOX_ENDING && b->gone) {
         lose_line(b);
@@ -312,11 +352,13 @@ static void on_news(void *owner)
 
 static void on_idle(void *owner)
 {
-    box_stop(owner);
+    box_stop(owner, "idle");
 }
 
-void box_stop(struct box *b)
+void box_stop(struct box *b, const char *why)
 {
+    if (!b->stop_wanted)
+        b->why = why;
     b->stop_wanted = true;
     later_ask(&b->later);
 }
@@ -347,6 +389,14 @@ void turn_end(struct turn *t)
     t->box = NULL;
 }
 
+bool turn_is_for_naught(const struct turn *t)
+{
+    const struct box *b = t->box;
+
+    return b && (t->again || (may_start_again(b) && b->sandbox && !sandbox_is_well(b->sandbox) &&
+                              !sandbox_has_run(b->sandbox)));
+}
+
 /* ---- the beginning ---- */
 
 /* 128 random bits in the form of a UUID, version 4. */
@@ -361,6 +411,11 @@ static void make_id(char ret[BOX_ID_MAX])
              hex + 20);
 }
 
+static struct trail_subject subject_of(const void *owner)
+{
+    return box_subject(owner);
+}
+
 struct box *box_new(struct boxes *all, const struct box_spec *spec, struct shelf *shelf)
 {
     struct box *b = calloc(1, sizeof *b);
@@ -369,11 +424,13 @@ struct box *box_new(struct boxes *all, const struct box_spec *spec, struct shelf
         abort();
     *b = (struct box){.all = all,
                       .shelf = shelf,
+                      .made_ahead = shelf != NULL,
                       .owner = str_dup(spec->owner),
                       .files_dir = spec->files_dir ? str_dup(spec->files_dir) : NULL,
                       .image = str_dup(spec->image ? spec->image : all->spec.image),
                       .policy = spec->policy,
                       .one_call = spec->one_call,
+                      .telling = {all->spec.trail, subject_of, b},
                       .runtime_fd = -1,
                       .layer.fd = -1};
     make_id(b->id);

@@ -1,8 +1,12 @@
+/* Theory of operation. One record after the other, each to its end: what a command left running is
+ * gone before the next one begins. When the last one exits with 0 and has said all, nothing can
+ * change the answer any more, so it is given; the turn is kept until its group has ended, too. */
 #include "box/commands.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "box/box_trail.h"
 #include "engine/layout.h"
 #include "loop/later.h"
 
@@ -14,6 +18,8 @@ struct commands {
     void                       *owner;
     enum commands_state         state;
     bool                        waiting, cancelled;
+    bool                        succeeded; /* a fact: the one that runs */
+    bool                        told;      /* done was called: nothing of the caller's is left */
     struct turn                 turn;
     struct record              *record; /* the one that runs */
     struct run_spec             run;    /* of it */
@@ -21,6 +27,8 @@ struct commands {
     int64_t                     began_ms;
     struct later                later;
     struct commands_result      result;
+    struct trail               *trail;
+    struct trail_subject        subject; /* the last one's end is told when the caller is gone */
 };
 
 /* ---- facts ---- */
@@ -56,12 +64,26 @@ static void on_ended(void *owner, const struct run_result *r, struct keep *out, 
     struct commands *c = owner;
 
     c->result.ended[c->result.n++] = (struct command_result){*r, out, err};
+    if (!turn_is_for_naught(&c->turn))
+        telling_run(c->trail, &c->subject,
+                    &(struct telling_program){.kind = "command", .number = c->result.n}, r);
     c->record = NULL;
     c->waiting = false;
     later_ask(&c->later);
 }
 
-static const struct record_ops record_ops = {on_line, on_ended};
+static void on_succeeded(void *owner, struct keep *out, struct keep *err)
+{
+    struct commands *c = owner;
+
+    /* Its place; what stands there then is what on_ended brings. */
+    c->result.ended[c->result.n] =
+        (struct command_result){(struct run_result){.verdict = VERDICT_OK}, out, err};
+    c->succeeded = true;
+    later_ask(&c->later);
+}
+
+static const struct record_ops record_ops = {on_line, on_ended, on_succeeded};
 static const struct turn_ops   turn_ops = {on_turn, on_lost, NULL};
 
 /* ---- the step ---- */
@@ -101,6 +123,7 @@ static void run_next(struct commands *c)
     c->record = record_start(box_sandbox(c->spec->box), &c->run, box_scratch_dir(c->spec->box),
                              &record_ops, c);
     c->waiting = true;
+    c->succeeded = false;
 }
 
 static void collect(struct commands *c)
@@ -111,10 +134,27 @@ static void collect(struct commands *c)
         c->result.refused = egress_take_refused(sandbox_egress(s));
 }
 
+static bool is_answered(const struct commands *c)
+{
+    return c->waiting && c->succeeded && !c->cancelled && !c->spec->list[c->result.n + 1];
+}
+
+static void tell(struct commands *c)
+{
+    struct commands_result all = c->result;
+
+    c->told = true;
+    collect(c);
+    all.n += c->waiting; /* with the one whose counters are still to come */
+    all.refused = c->result.refused;
+    all.for_naught = turn_is_for_naught(&c->turn);
+    c->ops->done(c->owner, &all);
+}
+
 static void finish(struct commands *c)
 {
-    collect(c);
-    c->ops->done(c->owner, &c->result);
+    if (!c->told)
+        tell(c);
     turn_end(&c->turn);
     for (size_t i = 0; i < c->result.n; i++) {
         keep_free(c->result.ended[i].out);
@@ -130,8 +170,14 @@ static void step(void *owner)
 {
     struct commands *c = owner;
 
+    if (!c->told && is_answered(c))
+        tell(c);
     if (c->waiting)
         return;
+    if (c->told) {
+        finish(c);
+        return;
+    }
     if (c->state == COMMANDS_TURN)
         c->state = COMMANDS_RUN;
     if (has_next(c) && !c->result.err.kind) {
@@ -153,7 +199,13 @@ struct commands *commands_start(const struct commands_spec *spec, const struct c
 
     if (!c)
         abort();
-    *c = (struct commands){.spec = spec, .ops = ops, .owner = owner, .waiting = true};
+    *c = (struct commands){.spec = spec,
+                           .ops = ops,
+                           .owner = owner,
+                           .waiting = true,
+                           .trail = box_trail(spec->box),
+                           .subject = spec->subject};
+    trail_set_sandbox(&c->subject, box_id(spec->box));
     while (spec->list[n])
         n++;
     c->result.ended = calloc(n + 1, sizeof *c->result.ended);
@@ -161,6 +213,7 @@ struct commands *commands_start(const struct commands_spec *spec, const struct c
         abort();
     later_init(&c->later, box_base(spec->box), step, c);
     turn_start(&c->turn, spec->box, &turn_ops, c);
+    c->turn.call = c->subject.call;
     return c;
 }
 

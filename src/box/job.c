@@ -1,6 +1,7 @@
 /* Theory of operation. States in one direction; each starts one thing and waits for it. An error or
  * a cancellation skips what is left of the way to the run, a cancellation also what comes after it;
- * but what was begun in the box is waited for. When the box is lost everything in it tells its end
+ * but what was begun in the box is waited for. A script's files are written while its box is looked
+ * at: both ask init, and neither needs the other. When the box is lost everything in it tells its end
  * by itself; the job only stops asking it. */
 #include "box/job.h"
 
@@ -85,7 +86,7 @@ static void on_lost(void *owner, const struct err *e)
 
     j->result.never_started = !box_was_ready(j->spec->box);
     j->result.no_runtime = !box_has_runtime(j->spec->box);
-    if (j->state < JOB_RUN || j->server)
+    if ((j->state < JOB_RUN && !j->record) || j->server)
         fail(j, e);
     if (j->changes)
         changes_lose(j->changes);
@@ -184,11 +185,15 @@ static void on_changes(void *owner)
 
 static const struct changes_ops changes_ops = {on_begun, on_over_quota, on_changes};
 
+static void record_run(struct job *j);
+
 static void begin_look(struct job *j)
 {
     j->waiting = true;
     j->changes = changes_start(box_sandbox(j->spec->box), j->spec->files,
                                j->spec->files_quota_bytes, &changes_ops, j);
+    if (!j->spec->port)
+        record_run(j);
 }
 
 static void begin_changes(struct job *j)
@@ -210,7 +215,8 @@ static void on_run(void *owner, const struct run_result *r, struct keep *out, st
     j->result.run_ms = r->wall_ms;
     j->result.out = out;
     j->result.err_out = err;
-    go_on(j);
+    if (j->state == JOB_RUN || j->cancelled) /* else its files failed, while we still look */
+        go_on(j);
 }
 
 static const struct record_ops record_ops = {on_line, on_run};
@@ -246,37 +252,47 @@ static size_t compose_files(struct job *j)
     return n;
 }
 
-static void begin_run(struct job *j)
+static void start_server(struct job *j)
 {
-    size_t n_files = compose_files(j);
+    struct server_spec spec = {.files = j->files,
+                               .n_files = compose_files(j),
+                               .script = box_script,
+                               .port = j->spec->port,
+                               .answer_ms = j->spec->answer_ms,
+                               .watch = j->spec->files,
+                               .quota_bytes = j->spec->files_quota_bytes};
 
-    j->ops->progress(j->owner, j->spec->port ? "starting the server" : "running");
-    j->waiting = true;
-    if (j->spec->port) {
-        struct server_spec spec = {.files = j->files,
-                                   .n_files = n_files,
-                                   .script = box_script,
-                                   .port = j->spec->port,
-                                   .answer_ms = j->spec->answer_ms,
-                                   .watch = j->spec->files,
-                                   .quota_bytes = j->spec->files_quota_bytes};
-        j->began_ms = clock_ms();
-        j->server = server_start(j->spec->box, &spec, on_server, j);
-        return;
-    }
+    j->ops->progress(j->owner, "starting the server");
+    j->began_ms = clock_ms();
+    j->server = server_start(j->spec->box, &spec, on_server, j);
+}
+
+static void record_run(struct job *j)
+{
+    j->ops->progress(j->owner, "running");
     j->argv[0] = layout_node;
     j->argv[1] = box_script;
     j->run = (struct run_spec){.files = j->files,
-                               .n_files = n_files,
+                               .n_files = compose_files(j),
                                .argv = j->argv,
                                .env = (const char **)box_env(j->spec->box),
                                .cwd = layout_workspace,
                                .timeout_ms = j->spec->timeout_ms,
-                               .held = box_take_held(j->spec->box)};
+                               .held = box_take_held(j->spec->box),
+                               .waits = true};
     j->record = record_start(box_sandbox(j->spec->box), &j->run, box_scratch_dir(j->spec->box),
                              &record_ops, j);
     if (j->over_quota)
         record_end(j->record, VERDICT_DISK);
+}
+
+static void begin_run(struct job *j)
+{
+    if (j->spec->port)
+        start_server(j);
+    else if (j->record)
+        record_begin(j->record);
+    j->waiting = j->record || j->server;
 }
 
 /* ---- the end ---- */
@@ -287,6 +303,7 @@ static void collect(struct job *j)
     struct egress *e = b && box_sandbox(b) ? sandbox_egress(box_sandbox(b)) : NULL;
 
     j->result.box = b;
+    j->result.for_naught = turn_is_for_naught(&j->turn);
     j->result.box_id = j->box_id;
     j->result.files_dir = j->files_dir;
     j->result.install_output = j->install_output;
@@ -318,7 +335,7 @@ static void step(void *owner)
     struct job *j = owner;
 
     while (!j->waiting) {
-        if (j->cancelled || (j->result.err.kind && j->state < JOB_RUN))
+        if ((j->cancelled || (j->result.err.kind && j->state < JOB_RUN)) && !j->record)
             j->state = JOB_DONE;
         switch (j->state) {
         case JOB_TURN:
@@ -363,6 +380,7 @@ struct job *job_start(const struct job_spec *spec, const struct job_ops *ops, vo
     j->files_dir = box_files_dir(spec->box) ? str_dup(box_files_dir(spec->box)) : NULL;
     later_init(&j->later, box_base(spec->box), step, j);
     turn_start(&j->turn, spec->box, &turn_ops, j);
+    j->turn.call = spec->call;
     return j;
 }
 

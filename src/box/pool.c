@@ -142,6 +142,15 @@ void pool_failed(struct shelf *s, int64_t now_ms)
     s->retry_ms = now_ms + pause;
 }
 
+void pool_works(struct pool *p)
+{
+    for (struct shelf *s = p->first; s; s = s->next)
+        if (s->failures > 0) {
+            s->failures = 0;
+            s->retry_ms = 0;
+        }
+}
+
 struct shelf *pool_wanting(struct pool *p, int64_t now_ms)
 {
     bool has_room = count_taken(p) < p->max;

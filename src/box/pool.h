@@ -45,6 +45,7 @@ void pool_began(struct shelf *s);
 void pool_became_ready(struct shelf *s);
 void pool_left(struct shelf *s, bool was_ready); /* taken, or not wanted any more */
 void pool_failed(struct shelf *s, int64_t now_ms);
+void pool_works(struct pool *p); /* one was made otherwise: so what failed may be tried at once */
 
 /* What to do. */
 struct shelf *pool_wanting(struct pool *p, int64_t now_ms); /* one more of these; or NULL */

@@ -60,7 +60,15 @@ static void on_done(void *owner, const struct run_result *result)
     free(r);
 }
 
-static const struct run_ops run_ops = {on_output, on_stdin_room, on_done};
+static void on_succeeded(void *owner)
+{
+    struct record *r = owner;
+
+    if (r->ops->succeeded)
+        r->ops->succeeded(r->owner, r->kept[STREAM_OUT], r->kept[STREAM_ERR]);
+}
+
+static const struct run_ops run_ops = {on_output, on_stdin_room, on_done, on_succeeded};
 
 struct record *record_start(struct sandbox *s, const struct run_spec *spec, const char *dir,
                             const struct record_ops *ops, void *owner)
@@ -74,6 +82,11 @@ struct record *record_start(struct sandbox *s, const struct run_spec *spec, cons
     r->kept[STREAM_ERR] = keep_new(KEEP_SHOWN, KEEP_KEPT, dir);
     r->run = run_start(s, spec, &run_ops, r);
     return r;
+}
+
+void record_begin(struct record *r)
+{
+    run_begin(r->run);
 }
 
 void record_end(struct record *r, enum verdict why)

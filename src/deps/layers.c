@@ -31,6 +31,7 @@ enum {
     ANSWER_MAX = 2 << 20, /* output, each byte escaped */
     LINE_BYTES_MAX = 4096,
     MAKING_MS = 30 * 60 * 1000, /* its own steps have limits; another process may be waited for */
+    SYNC_MS = 10000,            /* for the disk, at our end */
 };
 
 struct making {
@@ -417,13 +418,26 @@ struct layers *layers_new(const struct layers_spec *spec, struct err *e)
     return l;
 }
 
+/* What the disk does not take in time goes on without us, and is ended with us: then the layer has
+ * still the mark of this boot, and after the next one it is made again. */
+static void await_sync(struct making *m, int64_t until_ms)
+{
+    int64_t left = until_ms - clock_ms();
+
+    if (!child_wait(&m->child, left > 0 ? (int)left : 0) && m->layers->spec.note)
+        m->layers->spec.note("the disk is slow to take a new layer of dependencies: it counts until "
+                             "this machine starts again");
+}
+
 void layers_free(struct layers *l)
 {
+    int64_t until_ms = clock_ms() + SYNC_MS;
+
     while (l->requests)
         layer_request_cancel(l->requests);
     while (l->makings) {
         if (l->makings->told)
-            child_wait(&l->makings->child);
+            await_sync(l->makings, until_ms);
         else
             child_end(&l->makings->child);
         making_free(l->makings);

@@ -24,7 +24,8 @@ struct layers_spec {
 
 /* Reads npm's configuration. One a server. */
 struct layers *layers_new(const struct layers_spec *spec, struct err *e);
-/* Ends what runs; whoever waits is not told. Waits for layers that the disk has not taken yet. */
+/* Ends what runs; whoever waits is not told. Waits for layers that the disk has not taken yet, for
+ * ten seconds at most. */
 void layers_free(struct layers *l);
 
 struct layer_result {

@@ -108,6 +108,7 @@ static int process_open(const struct frame *f, struct err *e)
         message_spawn_done(&m);
         return 0;
     }
+    outbox_flush(); /* it takes a while to start, and may be held up */
     if (world_launch(&m, &launched, &failure) < 0) {
         outbox_send_error(f->channel, &failure);
         close_channel(c);

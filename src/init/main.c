@@ -59,6 +59,7 @@ static int turn(struct inbox *inbox, int signal_fd)
     struct err    e = {0};
     int           r;
 
+    outbox_flush();
     polls[0] = (struct pollfd){0, POLLIN, 0};
     polls[1] = (struct pollfd){signal_fd, POLLIN, 0};
     if (poll(polls, n, reader_is_busy() || scan_is_busy() ? 0 : -1) < 0)
@@ -95,6 +96,7 @@ int main(int argc, char **argv)
     /* before any code runs, so that nobody else has the doors */
     if (argc > 1 && strcmp(argv[1], "egress") == 0 && egress_open(&e) < 0) {
         outbox_send_error(0, &e);
+        outbox_flush();
         return 1;
     }
     inbox_init(&inbox);
@@ -102,5 +104,6 @@ int main(int argc, char **argv)
     do
         r = turn(&inbox, signal_fd);
     while (r > 0);
+    outbox_flush();
     return r < 0 ? 1 : 0;
 }

@@ -58,10 +58,13 @@ void cgroup_kill_pause(void)
     nanosleep(&t, NULL);
 }
 
-/* With pids.max at 0 nothing can fork any more, so two or three rounds suffice, unless the
- * kernel takes its time to let a member die: the bound is for those. */
+/* Nearly always there is nobody left. Else, with pids.max at 0, nothing can fork any more, so two or
+ * three rounds suffice, unless the kernel takes its time to let a member die: the bound is for
+ * those. */
 void cgroup_kill_listed(int dir, const char *path)
 {
+    if (kill_members(dir, path) == 0)
+        return;
     cgroup_file_put(dir, "pids.max", "0", NULL);
     for (int round = 0; round < 2000 && kill_members(dir, path) > 0; round++)
         if (round > 0)

@@ -1,12 +1,14 @@
 #include "loop/child.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 
 static void on_exit_event(evutil_socket_t fd, short what, void *arg)
@@ -83,17 +85,33 @@ void child_kill(struct child *c)
         pidfd_send_signal(c->pid_fd, SIGKILL, NULL, 0);
 }
 
-void child_wait(struct child *c)
+static void reap(struct child *c)
 {
     while (c->pid > 0 && waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
         ;
     c->pid = 0;
 }
 
+bool child_wait(struct child *c, int ms)
+{
+    int64_t       until_ms = clock_ms() + ms;
+    struct pollfd p = {c->pid_fd, POLLIN, 0};
+    int           ready = 0;
+
+    while (c->pid > 0 && ready <= 0) {
+        int64_t left = until_ms - clock_ms();
+        ready = poll(&p, 1, left > 0 ? (int)left : 0);
+        if (ready == 0 || (ready < 0 && errno != EINTR))
+            return false;
+    }
+    reap(c);
+    return true;
+}
+
 void child_end(struct child *c)
 {
     child_kill(c);
-    child_wait(c);
+    reap(c);
 }
 
 void child_done(struct child *c)

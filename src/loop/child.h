@@ -7,6 +7,7 @@
 #pragma once
 
 #include <event2/event.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -29,5 +30,6 @@ int child_start(struct child *c, struct event_base *base, const char *path, cons
                 void (*exited)(void *owner, int status), void *owner, struct err *e);
 void child_kill(struct child *c); /* SIGKILL; exited still comes */
 void child_end(struct child *c);  /* the same, reaped when it returns: a moment; no exited */
-void child_wait(struct child *c); /* reaped when it returns, however long that takes; no exited */
+/* True: it has ended by itself and is reaped, no exited comes; false: not within that time. */
+bool child_wait(struct child *c, int ms);
 void child_done(struct child *c);

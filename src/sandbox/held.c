@@ -155,10 +155,10 @@ bool held_fits(const struct held *h, const struct run_spec *spec)
 void held_release(struct held *h, struct process **ret, const struct process_ops *ops, void *owner)
 {
     *ret = h->process;
+    process_write_stdin(h->process, (const uint8_t *)"g", 1); /* first: all else can wait */
     process_release(h->process, ops, owner);
     if (h->started) /* its time is counted from before, not from when we come to it */
         ops->started(owner);
-    process_write_stdin(h->process, (const uint8_t *)"g", 1);
     for (int i = STREAM_OUT; i <= STREAM_ERR; i++)
         if (h->said[i].size > 0)
             ops->output(owner, (uint8_t)i, h->said[i].data, h->said[i].size);

@@ -23,6 +23,7 @@ struct process {
     /* facts */
     bool started, runs, exited, failed, kill_wanted, kill_sent, group_ended, stdin_ended;
     bool progress; /* bytes came or left since the deadline was set */
+    bool told;     /* … its owner, that it said all */
     bool ended[STREAM_COUNT];
 };
 
@@ -56,6 +57,12 @@ static void step(void *owner)
     struct process *p = owner;
     bool            over = p->exited && p->ended[STREAM_OUT] && p->ended[STREAM_ERR];
 
+    if (over && !p->failed && !p->told && p->ops->said_all) {
+        p->told = true;
+        p->ops->said_all(p->owner, &p->result.exited);
+        later_ask(&p->later); /* behind who waits for nothing else, and answers */
+        return;
+    }
     if ((p->exited || p->failed || p->kill_wanted) && !p->kill_sent) {
         p->kill_sent = true;
         deadline_set(&p->deadline, END_MS);
@@ -240,9 +247,9 @@ static struct process *start(struct sandbox *s, struct message_spawn *m, bool is
     }
     later_init(&p->later, sandbox_base(s), step, p);
     deadline_init(&p->deadline, sandbox_base(s), on_deadline, p);
+    sandbox_send(s, FRAME_SPAWN, p->id, 0, b.data, b.size);
     if (!is_held)
         run(p);
-    sandbox_send(s, FRAME_SPAWN, p->id, 0, b.data, b.size);
     return p;
 }
 

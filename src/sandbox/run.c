@@ -25,6 +25,7 @@ struct run {
     enum run_state         state;
     bool                   waiting; /* for the object that the last state started */
     size_t                 next_file;
+    bool                   may_begin; /* a fact: run_begin was called, or need not be */
     struct held           *held;
     uint32_t               life; /* a channel on which nothing comes but the sandbox's end */
     struct process        *process;
@@ -93,7 +94,7 @@ static void finish(struct run *r)
 
     if (r->result.err.kind) { /* it never ran, or nobody saw how it ended */
         f->disk_full = r->sandbox && r->result.err.sys == ENOSPC; /* its files had no room */
-        f->lost = !f->cancelled && !f->disk_full;
+        f->lost = !f->cancelled && !f->quota_exceeded && !f->disk_full;
         f->code = -1;
     }
     r->result.verdict = verdict_of(f);
@@ -117,8 +118,10 @@ static void run_step(void *owner)
         case RUN_FILES:
             if (r->next_file < r->spec->n_files)
                 write_next_file(r);
-            else
+            else if (r->may_begin)
                 r->state = RUN_SPAWN;
+            else
+                return;
             break;
         case RUN_SPAWN:
             r->state = RUN_WAIT;
@@ -227,10 +230,20 @@ static void on_done(void *owner, const struct process_result *p)
     r->result.max_rss_bytes = p->exited.max_rss_bytes;
 }
 
+static void on_said_all(void *owner, const struct message_exited *m)
+{
+    struct run *r = owner;
+    bool        has_begun = !r->at_gate || m->stdin_bytes > 0;
+
+    if (m->code == 0 && has_begun && !r->result.err.kind && r->ops->succeeded)
+        r->ops->succeeded(r->owner);
+}
+
 static const struct process_ops process_ops = {
     .started = on_started,
     .output = on_output,
     .exited = on_exited,
+    .said_all = on_said_all,
     .stdin_room = on_stdin_room,
     .done = on_done,
 };
@@ -301,6 +314,7 @@ struct run *run_start(struct sandbox *s, const struct run_spec *spec, const stru
                       .ops = ops,
                       .owner = owner,
                       .held = spec->held,
+                      .may_begin = !spec->waits,
                       .result.facts.code = -1};
     deadline_init(&r->deadline, sandbox_base(s), on_deadline, r);
     later_init(&r->later, sandbox_base(s), run_step, r);
@@ -310,6 +324,12 @@ struct run *run_start(struct sandbox *s, const struct run_spec *spec, const stru
         held_pass(r->held, on_held_gone, r);
     later_ask(&r->later);
     return r;
+}
+
+void run_begin(struct run *r)
+{
+    r->may_begin = true;
+    later_ask(&r->later);
 }
 
 struct process *run_process(struct run *r)

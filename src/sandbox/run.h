@@ -1,7 +1,7 @@
 /* run - one program from its files to its verdict, in a sandbox that is already there.
  *
- * Files go in, one after the other; then the program starts, its deadline with it; at the end the
- * facts are put together. `done` is called exactly once, and the run is gone after it. */
+ * Files go in, one after the other; then, once run_begin was called, the program starts, its
+ * deadline with it; at the end the facts are put together. `done` is called exactly once, and the run is gone after it. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,6 +29,7 @@ struct run_spec { /* all of it stays the caller's and must live until done */
     bool                   has_stdin;
     int64_t                timeout_ms;
     struct held           *held; /* taken over, for this program if it suits; or NULL */
+    bool                   waits; /* the program, for run_begin; its files do not */
 };
 
 struct run_result {
@@ -46,10 +47,14 @@ struct run_ops {
     void (*output)(void *owner, uint8_t stream, const uint8_t *bytes, size_t size);
     void (*stdin_room)(void *owner); /* first when the program runs; see process_stdin_room */
     void (*done)(void *owner, const struct run_result *r);
+    /* It exited with 0 and said all, so its verdict is `ok` whatever its counters, which come with
+     * done, will be. Not of one whose sandbox is lost by then. May be NULL. */
+    void (*succeeded)(void *owner);
 };
 
 struct run *run_start(struct sandbox *s, const struct run_spec *spec, const struct run_ops *ops,
                       void *owner);
+void        run_begin(struct run *r); /* for one that waits; idempotent */
 /* Before its time, because of VERDICT_CANCELLED, VERDICT_OUTPUT (it printed more than is kept) or
  * VERDICT_DISK (it filled a place that has no size of its own). Idempotent; done still comes. */
 void run_end(struct run *r, enum verdict why);

@@ -42,7 +42,7 @@ struct sandbox {
     void                     *owner;
 
     /* facts */
-    bool       greeted, stop_wanted, jail_exited;
+    bool       greeted, stop_wanted, jail_exited, has_run;
     bool       ending; /* the descriptors are closed; only the jail's exit is missing */
     struct err err;
 };
@@ -234,6 +234,11 @@ bool sandbox_is_well(const struct sandbox *s)
     return !s->err.kind && !s->stop_wanted && !s->jail_exited;
 }
 
+bool sandbox_has_run(const struct sandbox *s)
+{
+    return s->has_run;
+}
+
 /* ---- channels ---- */
 
 static void open_channel(struct sandbox *s, uint32_t id, const struct channel_ops *ops, void *owner)
@@ -298,6 +303,7 @@ void sandbox_send(struct sandbox *s, enum frame_type type, uint32_t channel, uin
 void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel,
                        const void *payload, size_t size)
 {
+    s->has_run |= type == FRAME_GROUP_RUN;
     if (s->control)
         link_send(s->control, type, channel, 0, payload, size);
 }

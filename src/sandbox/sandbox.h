@@ -37,6 +37,7 @@ void            sandbox_stop(struct sandbox *s); /* idempotent; done still comes
 void sandbox_fail(struct sandbox *s, enum err_kind kind, const char *sentence);
 
 bool sandbox_is_well(const struct sandbox *s); /* nothing says that it is ending */
+bool sandbox_has_run(const struct sandbox *s); /* a program that did more than to wait */
 
 struct channel_ops {
     void (*frame)(void *owner, const struct frame *f); /* from init, and what the jail answers */

@@ -10,6 +10,7 @@
 #include "tools/progress.h"
 #include "tools/run_answer.h"
 #include "tools/tools.h"
+#include "tools/witness.h"
 
 enum { COMMANDS_MAX = 100, TIMEOUT_MS = 300000 };
 
@@ -86,6 +87,8 @@ static void add_failure(struct mcp_call *c, const struct commands_result *r, con
     errors_quote(c, json_string_value(json_object_get(row, "stderr")), COMMAND, r->n, how);
 }
 
+static const struct commands_ops ops;
+
 static void on_done(void *owner, const struct commands_result *r)
 {
     struct executing *x = owner;
@@ -93,6 +96,11 @@ static void on_done(void *owner, const struct commands_result *r)
     json_t           *rows = json_array();
 
     x->commands = NULL;
+    if (c && r->for_naught) {
+        json_decref(rows);
+        x->commands = commands_start(&x->spec, &ops, x);
+        return;
+    }
     if (!c) { /* cancelled: nobody waits */
         json_decref(rows);
         release(x);
@@ -172,7 +180,7 @@ static void call(struct mcp_call *c)
     x->arguments = json_incref((json_t *)mcp_call_arguments(c));
     for (size_t i = 0; list[i]; i++)
         x->list[i] = list[i];
-    x->spec = (struct commands_spec){b, x->list, a.timeout_ms};
+    x->spec = (struct commands_spec){b, witness_subject(c), x->list, a.timeout_ms};
     mcp_call_set_data(c, x, executing_free);
     x->commands = commands_start(&x->spec, &ops, x);
 }

@@ -165,6 +165,40 @@ describe('what is lost', () => {
     });
 });
 
+describe('what is lost as it is handed out', () => {
+  for (const [who, victim] of Object.entries({ 'its jail': (jail) => jail, 'its init': (jail) => descendants(jail)[0].pid }))
+    test(`${who}: the call has another one`, limit, async (t) => {
+      const s = await serve(t, ['--pool', '1', '--pool-memory', '16m']);
+      await filled(s, 1);
+      const [jail] = jails(s.child.pid), pid = victim(jail), init = descendants(jail)[0].pid;
+      process.kill(init, 'SIGSTOP'); // so nothing of the call comes further than this
+      const answer = s.ask('tools/call', { name: 'run_js_ephemeral', arguments: { code: 'console.log(1)' }, _meta: { progressToken: 1 } });
+      await until(() => s.seen.some(({ params }) => params?.message === 'running'), 'the run does not begin');
+      process.kill(pid, 'SIGKILL');
+      says((await answer).result, 1);
+      await until(() => !fs.existsSync(`/proc/${jail}`), 'it lives');
+      await filled(s, 1);
+      await end(s);
+    });
+
+  test('and nothing has run in it: the next call finds another one under its id; later it is lost', limit, async (t) => {
+    const s = await serve(t, ['--pool', '1', '--pool-memory', '16m']);
+    for (const again of [1, 2]) {
+      await filled(s, 1);
+      const [jail] = jails(s.child.pid), container_id = text(await s.call('sandbox_initialize', {}));
+      process.kill(jail, 'SIGKILL');
+      await until(() => s.child.text('stderr').split('another is started').length > again, 'nobody notices');
+      const exec = () => s.call('sandbox_exec', { container_id, commands: [`echo ${again}`] });
+      assert.equal(text(await exec()), `${again}\n`);
+      const mine = jails(s.child.pid).filter((pid) => descendants(pid).length > 0);
+      mine.forEach((pid) => process.kill(pid, 'SIGKILL'));
+      await until(() => !mine.some((pid) => fs.existsSync(`/proc/${pid}`)), 'they live');
+      assert.equal((await exec()).isError, true);
+    }
+    await end(s);
+  });
+});
+
 describe('a Node that is held', () => {
   test('that was let go and is killed before it began: the run has one of its own', limit, async (t) => {
     const s = await serve(t, ['--pool', '0']), id = text(await s.call('sandbox_initialize', {}));

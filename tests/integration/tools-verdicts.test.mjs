@@ -165,6 +165,9 @@ describe('outputs', limit, () => {
     assert.ok(texts(r)[1].endsWith('eeend'));
     assert.equal((await s.read(texts(r)[1].match(/output:\/\/\w+/)[0])).text.length, 100_003);
     await assert.rejects(s.read('output://00000000000000000000000000000000'), { code: -32602 });
+    assert.equal((await s.read(`${truncated.uri}/${whole.length - 7}`)).text, '399999\n');
+    for (const from of [whole.length, -1, '0x1', '1e3', '99999999999999999999', '', ' 1', '%00'])
+      await assert.rejects(s.read(`${truncated.uri}/${from}`), { code: -32602 }, `${from}`);
     const container_id = await s.sandbox();
     const shell = await s.exec(container_id, 'seq 100000', 'echo end');
     const [uri] = text(shell).match(/output:\/\/\w+/);

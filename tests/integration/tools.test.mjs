@@ -163,7 +163,7 @@ for (const [name, variant] of Object.entries(variants))
       assert.ok(lines.includes('begun'), JSON.stringify(lines));
     });
 
-    test('a cancel kills', async () => {
+    test('a cancel kills what runs', async () => {
       const container_id = await s.sandbox();
       const sleepers = () => inside(s.pid).filter((p) => p.name === 'sleep').length;
       const calls = {

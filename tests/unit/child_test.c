@@ -163,6 +163,23 @@ static void a_missing_program_is_an_error(void **state)
     assert_int_equal(o->exits, 0);
 }
 
+static void a_wait_ends_with_it_or_with_its_time(void **state)
+{
+    struct owner *o = *state;
+    int           ends[2];
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    start(o, "read x", (struct child_fd[]){{ends[0], 0}, {-1, -1}});
+    assert_false(child_wait(&o->child, 1));
+    assert_false(child_wait(&o->child, 0));
+    close(ends[0]);
+    close(ends[1]); /* so it ends */
+    assert_true(child_wait(&o->child, 60000));
+    assert_int_equal(o->child.pid, 0);
+    assert_true(child_wait(&o->child, 0)); /* it has */
+    assert_int_equal(o->exits, 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -170,7 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(an_exit_is_reported_once),      TEST(a_killed_child_is_reported_too),
         TEST(it_gets_what_it_is_given),      TEST(descriptors_may_stay_where_they_are),
-        TEST(a_missing_program_is_an_error),
+        TEST(a_missing_program_is_an_error), TEST(a_wait_ends_with_it_or_with_its_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

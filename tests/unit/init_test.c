@@ -269,6 +269,7 @@ static void turn_within(int ms)
     dial_ready(polls + second);
     reader_step();
     scan_step();
+    outbox_flush();
     while ((n = read(from_init, buf_reserve(&received, 1 << 16), 1 << 16)) > 0)
         received.size += (size_t)n;
 }
@@ -472,6 +473,31 @@ static void what_waits_goes_out_before_the_end(void **state)
     }
     assert_int_equal(n, 0);
     assert_int_equal(sum, 10000);
+}
+
+/* Each write wakes the server. */
+static void an_end_leaves_in_one_write(void **state)
+{
+    struct pollfd polls[CHANNEL_POLLS_MAX];
+    char          bytes[1000];
+
+    (void)state;
+    hello();
+    spawn(1, "/p", false);
+    expect(FRAME_STARTED, 1, 0);
+    fd_close(&program.out);
+    fd_close(&program.err);
+    kill(program.pid, SIGKILL);
+    waitid(P_PID, (id_t)program.pid, NULL, WEXITED | WNOWAIT);
+    poll(polls, channel_fill_polls(polls), 0);
+    channel_ready(polls);
+    channel_reap();
+    assert_int_equal(read(from_init, bytes, sizeof bytes), -1);
+    assert_int_equal(errno, EAGAIN);
+    expect(FRAME_END, 1, STREAM_OUT);
+    expect(FRAME_END, 1, STREAM_ERR);
+    expect(FRAME_EXITED, 1, 0);
+    program.pid = 0;
 }
 
 static void a_program_may_close_its_stdin(void **state)
@@ -1793,6 +1819,7 @@ int main(void)
         TEST(stdin_flows_and_gives_credit_back),
         TEST(stdin_has_a_window),
         TEST(what_waits_goes_out_before_the_end),
+        TEST(an_end_leaves_in_one_write),
         TEST(a_program_may_close_its_stdin),
         TEST(without_stdin_data_is_dropped),
         TEST(output_is_relayed_to_its_end),

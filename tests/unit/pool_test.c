@@ -192,6 +192,21 @@ static void test_waits_longer_after_each_failure(void **state)
     pool_free(p);
 }
 
+static void test_tries_at_once_when_one_was_made_otherwise(void **state)
+{
+    struct pool  *p = pool_new(2, 16, &usual);
+    struct shelf *s = pool_shelf(p, &usual, 0);
+
+    (void)state;
+    for (int i = 0; i < 12; i++)
+        pool_failed(s, 0); /* there is no Node yet */
+    assert_null(pool_wanting(p, 1000));
+    pool_works(p);
+    assert_int_equal(fill(p, 1000), 2);
+    assert_int_equal(s->failures, 0);
+    pool_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_a_kind_that_cannot_be_made_is_forgotten),
         cmocka_unit_test(test_kinds_are_bounded_and_told_apart),
         cmocka_unit_test(test_waits_longer_after_each_failure),
+        cmocka_unit_test(test_tries_at_once_when_one_was_made_otherwise),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
