@@ -458,17 +458,21 @@ describe('HTTP', { concurrency: 3, timeout: 300_000 }, () => {
   });
 
   test('a second signal ends the waiting', limit, async (t) => {
-    const { port, stop } = await startHttp(t);
-    const socket = await connect(t, port);
-    const began = receive(socket, /text\/event-stream/);
-    socket.write(rawRequest(1, 'tools/call', { name: 'slow_compute', arguments: { seconds: 50 } }));
-    await began;
-    const stopping = Date.now();
-    const stopped = stop();
-    await sleep(100);
-    stop();
-    await stopped;
-    assert.ok(Date.now() - stopping < 1900); // one alone gives it two seconds
+    let ms = Infinity; // one alone gives it two seconds; a busy machine may take as long, but not every time
+    for (let i = 0; i < 4 && ms >= 1900; i++) {
+      const { port, stop } = await startHttp(t);
+      const socket = await connect(t, port);
+      const began = receive(socket, /text\/event-stream/);
+      socket.write(rawRequest(1, 'tools/call', { name: 'slow_compute', arguments: { seconds: 50 } }));
+      await began;
+      const stopping = Date.now();
+      const stopped = stop();
+      await sleep(100);
+      stop();
+      await stopped;
+      ms = Date.now() - stopping;
+    }
+    assert.ok(ms < 1900, `${ms} ms`);
   });
 
   test('wrong Host or Origin', limit, async (t) => {
