@@ -46,6 +46,7 @@ test('SIGKILL of jerboa at 50 moments', { timeout: 300_000 }, async (t) => {
   const world = prepare(t);
   const seed = +(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
   const next = random(seed);
+  const took = [];
   t.diagnostic(`SEED=${seed}`);
   for (let i = 0; i < 50; i++) {
     const child = world.start(), ms = next() * 150;
@@ -53,8 +54,12 @@ test('SIGKILL of jerboa at 50 moments', { timeout: 300_000 }, async (t) => {
     await until(() => performance.now() >= end, '');
     child.kill('SIGKILL');
     await child.ended;
+    const killed = performance.now();
     await world.assertGone().catch((e) => assert.fail(`SEED=${seed}, round ${i}, killed after ${ms.toFixed(1)} ms: ${e.message}`));
+    took.push(performance.now() - killed);
   }
+  took.sort((a, b) => a - b);
+  assert.ok(took[25] < 1000, `half of them left something for more than a second: ${took.map(Math.round)}`);
 });
 
 test('SIGKILL of a jerboa whose script runs: the whole tree goes', limit, async (t) => {
