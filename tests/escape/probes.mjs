@@ -78,10 +78,6 @@ const neighbour = async (host, code) => {
   return child;
 };
 
-/** Looks through all processes that it sees: `${below}` of each directory `${link}`. */
-const through = (link, below) => (at) => `for (const pid of fs.readdirSync('/proc').filter((n) => +n))
-  try { process.stdout.write(fs.readFileSync('/proc/' + pid + ${text(`/${link}`)} + ${text(below(at))}, 'utf8')); break; } catch {}`;
-
 /** What the plan masks of what this machine has. */
 const masks = execFileSync(jerboa, ['run', '--explain', '-e', '0'], { encoding: 'utf8' })
   .match(/"kind": "mask",\s+"target": "[^"]+/g).map((entry) => entry.split('"').at(-1)).filter((target) => fs.existsSync(target));
@@ -114,7 +110,9 @@ export const probes = [
     ready: (host) => fs.writeFileSync(`${host.shown}/kept`, 'untouched'),
     code: (at) => `fs.writeFileSync(${text(`${at.shown}/kept`)}, ${text(at.secret)}, { flag: 'r+' })`,
     arrived: (host) => fs.readFileSync(`${host.shown}/kept`, 'utf8') === host.secret },
-  { name: '/proc/*/root', walls: isRoot ? [noProcesses, capabilities, landlock] : null, also: [noUsers], why: 'processes of its own', ready: secretIn('secret'), code: through('root', (at) => `${at.host}/secret`) },
+  { name: '/proc/*/root', walls: isRoot ? [noProcesses, capabilities, landlock] : null, also: [noUsers], why: 'processes of its own', ready: secretIn('secret'),
+    // Only this process of ours: others may have laid down what keeps code from them.
+    code: (at) => `process.stdout.write(fs.readFileSync(${text(`/proc/${process.pid}/root${at.host}/secret`)}, 'utf8'))` },
   { name: '/proc/*/fd', walls: isRoot ? [noProcesses, capabilities, landlock] : null, also: [noUsers], why: 'processes of its own',
     ready: (host) => {
       const file = `${host.dir}/open-${host.secret}`, fd = fs.openSync(file, 'w+');
@@ -287,7 +285,8 @@ export const probes = [
   packages,
   { name: 'a file of another sandbox', walls: isRoot ? [noProcesses, landlock] : null, also: [noUsers], why: 'processes and a root of its own',
     ready: (host) => neighbour(host, `import fs from 'node:fs'; fs.writeFileSync('/workspace/mine', ${text(host.secret)}); console.log('ready'); setInterval(() => {}, 1000)`),
-    code: through('root', () => '/workspace/mine') },
+    code: () => `for (const pid of fs.readdirSync('/proc').filter((n) => +n))
+      try { process.stdout.write(fs.readFileSync('/proc/' + pid + '/root/workspace/mine', 'utf8')); break; } catch {}` },
   { name: 'a port of another sandbox', walls: [hostNetwork],
     ready: async (host) => {
       const free = createServer().listen(0, '127.0.0.1');
