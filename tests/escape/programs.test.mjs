@@ -9,8 +9,8 @@ import fs from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { before, test } from 'node:test';
-import { build, isRoot, limit, root, tempDir } from '../integration/jerboa.mjs';
-import { runProgram, serve, soundPackages, storeEnv } from '../integration/registry.mjs';
+import { build, isRoot, limit, root, tempDir, until } from '../integration/jerboa.mjs';
+import { deferred, runProgram, serve, soundPackages, storeEnv } from '../integration/registry.mjs';
 import { bytesOf, symbolsOf } from './host.mjs';
 
 const programs = { installed: path.join(build, 'jerboa-fetch'), taken: path.join(build, 'tests/escape-fetch') };
@@ -139,6 +139,20 @@ test('on a kernel without Landlock the rest holds, and files are open', limit, a
   const store = path.join(tempDir(t), 'store'), registry = await serve(t, soundPackages());
   const r = await runProgram(deny, [String(create), String(ENOSYS), programs.installed, 'runtime', 'node:lts-slim'], storeEnv(store, registry.url));
   assert.deepEqual([r.status, r.stdout], [0, `${store}/runtimes/node-24.1.0-${process.arch}\n`]);
+});
+
+test('who kills jerboa-fetch kills its line, which would wait for half a minute and hold a lock', limit, async (t) => {
+  const asked = deferred();
+  const registry = await serve(t, {}, () => { asked.resolve(); return true; }); // says nothing
+  const child = spawn(programs.installed, ['runtime', 'node:lts-slim'], { stdio: 'ignore', env: storeEnv(path.join(tempDir(t), 'store'), registry.url) });
+  const ended = once(child, 'exit');
+  await asked.promise;
+  const line = fs.readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim();
+  assert.match(fs.readFileSync(`/proc/${line}/comm`, 'utf8'), /^fetch-line/);
+  child.kill('SIGKILL');
+  await ended;
+  const runs = () => { try { return !/\) Z/.test(fs.readFileSync(`/proc/${line}/stat`, 'latin1')); } catch { return false; } };
+  await until(() => !runs(), 'the line lives on', 10);
 });
 
 test('SECURITY.md names each way', () => {
