@@ -8,6 +8,9 @@ SUITES  ?= unit fuzz docs integration escape conformance
 WERROR  := $(if $(CI),true,false)
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 STAMP    = .packages.stamp
+# What another clone compiled is not compiled again: Meson calls ccache by itself where it is installed.
+export CCACHE_BASEDIR   := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
 meson    = meson setup -Dwerror=$(WERROR) -Dregistry="$$(tools/registry)"
 
 all: $(BUILD)/build.ninja ## build everything into build/

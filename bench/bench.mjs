@@ -7,7 +7,7 @@ import { loadavg } from 'node:os';
 import path from 'node:path';
 
 import { burst, clients, gatedMiB, live, residentMiB, ungatedMiB } from './load.mjs';
-import { coldTurn, nodeModules, ourTurn, place } from './ours.mjs';
+import { coldTurns, nodeModules, ourTurn, place } from './ours.mjs';
 import { peers, writeScripts } from './peers.mjs';
 import { draw } from './plot.mjs';
 import { endPrograms } from './programs.mjs';
@@ -49,7 +49,7 @@ function npmEnv() {
 async function everybody() {
   const ours = await ourTurn(program, home);
   undo.push(ours.end);
-  writeScripts(dir, (name) => nodeModules(home, name));
+  writeScripts(dir, (dependency) => nodeModules(home, dependency));
   const turns = [ours], told = {}, machine = { build, dir, node, npmEnv: npmEnv() };
   for (const [who, { name, make }] of Object.entries(peers)) {
     told[who] = { name };
@@ -58,7 +58,7 @@ async function everybody() {
       if (turn.end) undo.push(turn.end);
       turns.push({ ...turn, who });
       told[who].version = turn.version;
-      if (who === 'node') turns.push(coldTurn(program, home, dir)); // the two are compared
+      if (who === 'node') turns.push(...coldTurns(program, home, dir, node));
     } catch (error) {
       if (who === 'node') throw error; // the unit
       told[who].reason = reasonOf(error);
@@ -79,7 +79,7 @@ async function figures(samples, resident) {
   const { answers, seconds } = await live(program, env, 200);
   if (errors.length > 0) say(`first error of the 8 clients: ${errors[0]}`);
   return [
-    of(bars.cold, ms('cold', 'jerboa') - ms('hello', 'node')),
+    of(bars.cold, ms('cold', 'jerboa') - ms('cold', 'node')),
     of(bars.burst, rate),
     of(bars.errors, errors.length),
     { name: '8 clients for 60 s: calls', unit: '/s', value: calls },

@@ -1,14 +1,15 @@
 // peers.mjs: what else runs JavaScript on this machine. Each peer is made by a function that gives its turn, or throws the reason why it
 // cannot run here. They do the works of work.mjs in a directory of each script, with node_modules beside it where there are any.
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 
 import { startDocker } from './docker.mjs';
 import { run } from './programs.mjs';
 import { echo, scripts } from './work.mjs';
 
-/** DIR/hello, DIR/lodash, DIR/express: what the peers run. `modules` finds the node_modules of a package. */
+/** DIR/hello, DIR/lodash, DIR/express: what the peers run. `modules` finds the node_modules of a dependency. */
 export function writeScripts(dir, modules) {
   for (const [key, { code, dependencies: [dependency] }] of Object.entries(scripts)) {
     const to = path.join(dir, key);
@@ -16,18 +17,18 @@ export function writeScripts(dir, modules) {
     writeFileSync(path.join(to, 'index.js'), code);
     writeFileSync(path.join(to, 'package.json'), JSON.stringify({ type: 'module', dependencies: dependency && { [dependency.name]: dependency.version } }));
     const beside = path.join(to, 'node_modules');
-    if (dependency && !existsSync(beside)) cpSync(modules(dependency.name), beside, { recursive: true, verbatimSymlinks: true });
+    if (dependency && !existsSync(beside)) cpSync(modules(dependency), beside, { recursive: true, verbatimSymlinks: true });
   }
 }
 
 /** Runs every script, and the echo, each in a new process; `wrap` makes a command that runs in a directory of one that would run bare. */
-async function runAll(time, { dir, node }, wrap) {
+async function runAll(time, { dir, node, env }, wrap) {
   for (const [key, { prints }] of Object.entries(scripts)) {
     const cwd = path.join(dir, key), [file, ...args] = wrap(cwd, [node, 'index.js']);
-    await time(key, () => run(file, args, { cwd, prints }));
+    await time(key, () => run(file, args, { cwd, env, prints }));
   }
   const cwd = path.join(dir, 'hello'), [file, ...args] = wrap(cwd, ['/bin/sh', '-c', echo.command]);
-  await time('exec', () => run(file, args, { cwd, prints: echo.prints }));
+  await time('exec', () => run(file, args, { cwd, env, prints: echo.prints }));
 }
 
 // ---- nothing around it ----
@@ -64,9 +65,12 @@ function sandboxRuntime({ build, dir, node }) {
   }));
   const cli = execFileSync(node, ['-p', 'require(process.argv[1]).bin.srt', path.join(srt, 'package.json')], { encoding: 'utf8' }).trim();
   const wrap = (_, command) => [node, path.join(srt, cli), '--settings', settings, '--', ...command];
+  const version = execFileSync(node, ['-p', 'require(process.argv[1]).version', path.join(srt, 'package.json')], { encoding: 'utf8' }).trim();
+  const temporary = mkdtempSync(path.join(tmpdir(), 'srt-')); // it leaves sockets there, whose paths have to be short
   return {
-    version: execFileSync(node, ['-p', 'require(process.argv[1]).version', path.join(srt, 'package.json')], { encoding: 'utf8' }).trim(),
-    run: (time) => runAll(time, { dir, node }, wrap),
+    version,
+    run: (time) => runAll(time, { dir, node, env: { TMPDIR: temporary } }, wrap),
+    end: () => rmSync(temporary, { recursive: true, force: true }),
   };
 }
 

@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import path from 'node:path';
 
 import { burst, clients, gatedMiB, live, residentMiB, ungatedMiB } from './load.mjs';
-import { coldTurn, nodeModules, ourTurn, place } from './ours.mjs';
+import { coldTurns, nodeModules, ourTurn, place } from './ours.mjs';
 import { peers, writeScripts } from './peers.mjs';
 import { keeps, limitOf } from './table.mjs';
 import { median, takeTurns } from './turns.mjs';
@@ -26,13 +26,13 @@ const wanted = {
 async function turns() {
   const ours = await ourTurn(program, home);
   try {
-    writeScripts(dir, (name) => nodeModules(home, name));
+    writeScripts(dir, (dependency) => nodeModules(home, dependency));
     const bare = { ...peers.node.make({ dir, node }), who: 'node' };
-    const { samples } = await takeTurns([ours, bare, coldTurn(program, home, dir)], { rounds: 5, pauseMs: 100 });
+    const { samples } = await takeTurns([ours, bare, ...coldTurns(program, home, dir, node)], { rounds: 5, pauseMs: 100 });
     const of = (key, who = 'jerboa') => median(samples[key][who]);
     return {
       ...Object.fromEntries(calls.map(({ key, nodes }) => [`call ${key}`, nodes / (of(key) / of('unit', 'node'))])),
-      cold: (of('cold') - of('hello', 'node')) * BARE_MS / of('unit', 'node'),
+      cold: (of('cold') - of('cold', 'node')) * BARE_MS / of('unit', 'node'),
       resident: residentMiB(ours.pid),
     };
   } finally {

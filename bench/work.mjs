@@ -21,7 +21,7 @@ export const rows = [
   { key: 'lodash', name: '… with lodash, known layer', nodes: 68.5, bar: 150 },
   { key: 'express', name: '… with express, known layer', nodes: 190, bar: 80 },
   { key: 'layer', name: '… with express, new layer', nodes: 190, bar: 20, peers: { docker: 'express' } },
-  { key: 'cold', name: 'jerboa run hello.js, no server', peers: { node: 'hello', bwrap: 'hello', srt: 'hello' } },
+  { key: 'cold', name: 'jerboa run hello.js, no server', peers: { bwrap: 'hello', srt: 'hello' } },
 ];
 
 /** The unit. */

@@ -104,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     autofree char *input = strndup((const char *)data, size);
     char *content = strchr(input, '\n'), *text = content ? strchr(content + 1, '\n') : NULL;
 
-    states = states ? states : states_new();
+    states = states ? states : states_new(STATES_WINDOW);
     if (!text)
         return 0;
     *content++ = '\0';

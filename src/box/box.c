@@ -22,6 +22,7 @@
 #include "base/random.h"
 #include "base/str.h"
 #include "box/box_private.h"
+#include "box/box_trail.h"
 
 enum {
     NEWS_MS = 1000,
@@ -115,6 +116,7 @@ static int start_sandbox(struct box *b, struct err *e)
     bool               host_network = b->all->spec.host_network && !b->policy;
     autojson json_t   *plan = NULL;
 
+    network.watch = telling_watch(&b->telling);
     network.policy = b->policy;
     if (b->all->spec.host_network) /* what decides nothing cannot be asked */
         network.operator_policy = b->policy;
@@ -198,6 +200,7 @@ struct held *box_take_held(struct box *b)
 
 static void box_free(struct box *b)
 {
+    box_tell_stopped(b);
     boxes_forget(b);
     drop_held(b);
     if (b->free_data)
@@ -349,11 +352,13 @@ static void on_news(void *owner)
 
 static void on_idle(void *owner)
 {
-    box_stop(owner);
+    box_stop(owner, "idle");
 }
 
-void box_stop(struct box *b)
+void box_stop(struct box *b, const char *why)
 {
+    if (!b->stop_wanted)
+        b->why = why;
     b->stop_wanted = true;
     later_ask(&b->later);
 }
@@ -406,6 +411,11 @@ static void make_id(char ret[BOX_ID_MAX])
              hex + 20);
 }
 
+static struct trail_subject subject_of(const void *owner)
+{
+    return box_subject(owner);
+}
+
 struct box *box_new(struct boxes *all, const struct box_spec *spec, struct shelf *shelf)
 {
     struct box *b = calloc(1, sizeof *b);
@@ -420,6 +430,7 @@ struct box *box_new(struct boxes *all, const struct box_spec *spec, struct shelf
                       .image = str_dup(spec->image ? spec->image : all->spec.image),
                       .policy = spec->policy,
                       .one_call = spec->one_call,
+                      .telling = {all->spec.trail, subject_of, b},
                       .runtime_fd = -1,
                       .layer.fd = -1};
     make_id(b->id);

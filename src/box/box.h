@@ -16,6 +16,7 @@
 #include "engine/native.h"
 #include "sandbox/sandbox.h"
 #include "store/layer.h"
+#include "trail/trail.h"
 
 struct boxes;
 struct box;
@@ -40,6 +41,7 @@ struct boxes_spec { /* what it points to must outlive the table */
     int64_t            hold_ms;     /* how long an unused one keeps a Node booted; 0: not at all */
     const char *const *env;         /* of every program; ended by NULL */
     const char        *scratch_dir; /* of this machine, for files without a name */
+    struct trail      *trail;       /* is told of boxes and their connections; or NULL */
 };
 
 struct box_spec {
@@ -48,6 +50,7 @@ struct box_spec {
     const char          *files_dir; /* of this machine; NULL: /workspace/files goes with the box */
     const struct policy *policy;    /* in addition to the operator's; or NULL */
     bool                 one_call;  /* for one call that stops it: nobody else finds it */
+    const char          *call;      /* that makes it, for the trail; or NULL */
 };
 
 struct boxes_ops {
@@ -92,7 +95,8 @@ int box_publish(struct box *b, uint16_t port, uint16_t *ret_host, struct err *e)
  */
 void box_set_policy(struct box *b, const struct policy *policy);
 bool box_has_egress(const struct box *b);
-void box_stop(struct box *b); /* idempotent; from now on nobody finds it */
+/* Idempotent; from now on nobody finds it. `why`: a few words that live for ever. */
+void box_stop(struct box *b, const char *why);
 
 /* A sentence for the operator. */
 void box_note(const struct box *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -104,7 +108,7 @@ void *box_data(const struct box *b);
 /* ---- its line: one call at a time ---- */
 
 struct turn_ops {
-    void (*go)(void *owner);                        /* it is your turn, until turn_end */
+    void (*go)(void *owner); /* it is your turn, until turn_end */
     /* The box has ended, and the turn is over. Or (turn_is_for_naught) only its sandbox has. */
     void (*lost)(void *owner, const struct err *e);
     /* Every second while its Node is fetched, what takes so long; the turn must not end in it. May
@@ -117,6 +121,7 @@ struct turn { /* its owner's storage */
     struct box            *box; /* NULL: it does not stand in line */
     const struct turn_ops *ops;
     void                  *owner;
+    const char            *call; /* whose it is, for the trail; or NULL: set after turn_start */
     bool                   is_on, again;
 };
 

@@ -12,23 +12,26 @@
 #include "loop/deadline.h"
 #include "loop/later.h"
 #include "sandbox/held.h"
+#include "sandbox/telling.h"
 
 enum box_state { BOX_FETCHING, BOX_STARTING, BOX_READY, BOX_ENDING };
 
 struct box {
     TAILQ_ENTRY(box) entry;
     struct boxes        *all;
-    struct shelf        *shelf; /* it was made ahead and is nobody's; else NULL */
+    struct shelf        *shelf;                   /* it was made ahead and is nobody's; else NULL */
     bool                 made_ahead, tried_again; /* tried_again: its sandbox is the second one */
     char                 fingerprint[SHA256_HEX_SIZE]; /* of its plan, if it was made ahead */
     char                 id[BOX_ID_MAX];
     char                *owner, *files_dir, *image;
     const struct policy *policy;
     bool                 one_call;
+    bool                 is_somebodys; /* or was: not of what is, or was, only made ahead */
     enum box_state       state;
     struct runtime_wait *wait;
     struct runtime       runtime;
     int                  runtime_fd; /* held, so that gc does not remove it */
+    struct telling       telling;    /* of its connections */
     struct sandbox      *sandbox;
     json_t              *walls;
     struct ports         ports;
@@ -44,9 +47,10 @@ struct box {
     void (*free_data)(void *data);
 
     /* facts */
-    bool       ready, stop_wanted, gone; /* ready stays: it has been */
-    bool       again;                    /* gone, but another sandbox takes its place */
-    struct err err;                      /* why it ended by itself */
+    bool        ready, stop_wanted, gone; /* ready stays: it has been */
+    bool        again;                    /* gone, but another sandbox takes its place */
+    const char *why;                      /* stop_wanted; else NULL */
+    struct err  err;                      /* why it ended by itself */
 };
 
 struct boxes {

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "box/box_private.h"
+#include "box/box_trail.h"
 #include "store/image.h"
 
 enum {
@@ -63,7 +64,7 @@ static void stop_one(struct boxes *all, const struct shelf *s)
 
     TAILQ_FOREACH (b, &all->list, entry)
         if (b->shelf == s && box_is_well(b)) {
-            box_stop(b);
+            box_stop(b, "not needed");
             return;
         }
 }
@@ -156,7 +157,7 @@ static void drain(struct boxes *all, const struct shelf *s)
 
     TAILQ_FOREACH (b, &all->list, entry)
         if (b->shelf == s)
-            box_stop(b);
+            box_stop(b, "outdated");
 }
 
 static void give(struct box *b, const struct box_spec *spec)
@@ -224,6 +225,8 @@ struct box *boxes_make(struct boxes *all, const struct box_spec *spec, struct er
     if (!b)
         b = add(all, spec, NULL);
     all->count++;
+    b->is_somebodys = true;
+    box_tell_made(b, spec->call);
     return b;
 }
 
@@ -272,7 +275,7 @@ void boxes_stop_owner(struct boxes *all, const char *owner)
 
     TAILQ_FOREACH (b, &all->list, entry)
         if (*b->owner && strcmp(b->owner, owner) == 0)
-            box_stop(b);
+            box_stop(b, "its session ended");
 }
 
 static void tell_stopped(void *owner)
@@ -289,7 +292,7 @@ void boxes_stop(struct boxes *all, void (*stopped)(void *owner), void *owner)
     all->stopped_owner = owner;
     deadline_clear(&all->tend);
     for (struct box *b = TAILQ_FIRST(&all->list); b; b = TAILQ_NEXT(b, entry))
-        box_stop(b);
+        box_stop(b, "the server stops");
     later_ask(&all->stopped_later);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "box/box_trail.h"
 #include "engine/layout.h"
 #include "loop/later.h"
 
@@ -26,6 +27,8 @@ struct commands {
     int64_t                     began_ms;
     struct later                later;
     struct commands_result      result;
+    struct trail               *trail;
+    struct trail_subject        subject; /* the last one's end is told when the caller is gone */
 };
 
 /* ---- facts ---- */
@@ -61,6 +64,9 @@ static void on_ended(void *owner, const struct run_result *r, struct keep *out, 
     struct commands *c = owner;
 
     c->result.ended[c->result.n++] = (struct command_result){*r, out, err};
+    if (!turn_is_for_naught(&c->turn))
+        telling_run(c->trail, &c->subject,
+                    &(struct telling_program){.kind = "command", .number = c->result.n}, r);
     c->record = NULL;
     c->waiting = false;
     later_ask(&c->later);
@@ -193,7 +199,13 @@ struct commands *commands_start(const struct commands_spec *spec, const struct c
 
     if (!c)
         abort();
-    *c = (struct commands){.spec = spec, .ops = ops, .owner = owner, .waiting = true};
+    *c = (struct commands){.spec = spec,
+                           .ops = ops,
+                           .owner = owner,
+                           .waiting = true,
+                           .trail = box_trail(spec->box),
+                           .subject = spec->subject};
+    trail_set_sandbox(&c->subject, box_id(spec->box));
     while (spec->list[n])
         n++;
     c->result.ended = calloc(n + 1, sizeof *c->result.ended);
@@ -201,6 +213,7 @@ struct commands *commands_start(const struct commands_spec *spec, const struct c
         abort();
     later_init(&c->later, box_base(spec->box), step, c);
     turn_start(&c->turn, spec->box, &turn_ops, c);
+    c->turn.call = c->subject.call;
     return c;
 }
 

@@ -9,9 +9,10 @@
 struct commands;
 
 struct commands_spec { /* stays the caller's and must live until done */
-    struct box        *box;
-    const char *const *list; /* ended by NULL */
-    int64_t            timeout_ms;
+    struct box          *box;
+    struct trail_subject subject; /* whose they are */
+    const char *const   *list;    /* ended by NULL */
+    int64_t              timeout_ms;
 };
 
 struct command_result {
@@ -23,7 +24,7 @@ struct commands_result {
     struct err             err;   /* of a box that ended before they began: n is 0 */
     struct command_result *ended; /* in their order; the last one may have failed */
     size_t                 n;
-    json_t                *refused; /* connections; or NULL */
+    json_t                *refused;    /* connections; or NULL */
     bool                   for_naught; /* the same once more will do: see turn_is_for_naught */
 };
 

@@ -15,6 +15,7 @@ struct job;
 
 struct job_spec { /* what it points to must live until done */
     struct box             *box;
+    const char             *call; /* whose it is, for the trail; or NULL */
     struct layers          *layers;
     struct files           *files; /* the watch over the box's files_dir; NULL: it has none */
     int64_t                 files_quota_bytes; /* 0: no limit */
@@ -28,7 +29,7 @@ struct job_spec { /* what it points to must live until done */
 };
 
 struct job_result {
-    struct box          *box; /* NULL: it is gone */
+    struct box          *box;        /* NULL: it is gone */
     bool                 for_naught; /* the same job once more will do: see turn_is_for_naught */
     const char          *box_id, *files_dir;
     struct err           err;             /* it was not run: the box ended, … */

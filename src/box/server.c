@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "box/box_trail.h"
 #include "engine/layout.h"
 #include "loop/later.h"
 #include "sandbox/download.h"
@@ -30,6 +31,8 @@ struct server {
     struct files_mark   *mark;     /* bounds what it adds to files/; or NULL */
     struct server_start *start;    /* who waits for it, or NULL */
     struct server_start *replacer; /* who waits for its end, or NULL */
+    struct trail        *trail;    /* that is told of its end, also when the box is gone */
+    struct trail_subject subject;
 };
 
 struct servers { /* of one box */
@@ -133,6 +136,7 @@ static void on_run_done(void *owner, const struct run_result *r)
 {
     struct server *s = owner;
 
+    telling_run(s->trail, &s->subject, &(struct telling_program){.kind = "server"}, r);
     if (s->start) {
         s->start->result.run = *r;
         s->start->result.died = true;
@@ -195,6 +199,8 @@ static struct server *server_new(struct server_start *st)
     s->all = all;
     s->start = st;
     s->port = st->spec.port;
+    s->trail = box_trail(st->box);
+    s->subject = box_subject(st->box);
     snprintf(s->log, sizeof s->log, "output.log");
     if (log_is_used(all, s->log))
         snprintf(s->log, sizeof s->log, "output-%u.log", s->port);

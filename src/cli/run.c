@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/options.h"
 #include "cli/install.h"
+#include "cli/run_trail.h"
 #include "cli/sandbox_options.h"
 #include "cli/script.h"
 #include "cli/session.h"
@@ -231,8 +232,8 @@ static void tell_result(const struct run_options *o, const struct session_result
 }
 
 static int run_with(const struct run_options *o, const struct network *network, const json_t *plan,
-                    const struct install *install, const struct script *script, int argc,
-                    char **argv, struct err *e)
+                    const struct install *install, const struct script *script,
+                    struct run_trail *trail, int argc, char **argv, struct err *e)
 {
     struct native_spec    sandbox = sandbox_options_spec(&o->sandbox, network);
     autofree const char **args = calloc((size_t)argc + 3, sizeof *args);
@@ -244,7 +245,9 @@ static int run_with(const struct run_options *o, const struct network *network, 
                                   .cwd = layout_workspace,
                                   .has_stdin = !script->took_stdin,
                                   .timeout_ms = o->sandbox.timeout_ms};
-    struct egress_spec egress = {.operator_policy = network->policy, .limits = o->sandbox.limits};
+    struct egress_spec    egress = {.operator_policy = network->policy,
+                                    .limits = o->sandbox.limits,
+                                    .watch = telling_watch(&trail->telling)};
     struct session_result result;
 
     if (!args)
@@ -263,6 +266,7 @@ static int run_with(const struct run_options *o, const struct network *network, 
     compose_env(o, native_environment(&sandbox), network->npm.environment, env);
     TRY(session_run(plan, network->is_host ? NULL : &egress,
                     *install->hold.dir ? install->hold.dir : NULL, &spec, &result, e));
+    run_trail_end(trail, &result.run);
     tell_result(o, &result);
     session_result_done(&result);
     return result.status;
@@ -276,12 +280,17 @@ static int run_script(struct run_options *o, const struct network *network,
     struct install_spec wanted = {&o->deps, o->sandbox.installer, o->sandbox.fresh_ms,
                                   o->sandbox.strict, &runtime};
     struct install      install;
+    struct run_trail    trail;
     int                 status;
 
-    if (!plan || install_deps(&wanted, &install, e) < 0)
+    if (!plan || run_trail_begin(&trail, &o->sandbox, script, &o->deps, e) < 0)
         return -1;
-    status = run_with(o, network, plan, &install, script, argc, argv, e);
-    install_done(&install);
+    status = install_deps(&wanted, &install, e);
+    if (status == 0) {
+        status = run_with(o, network, plan, &install, script, &trail, argc, argv, e);
+        install_done(&install);
+    }
+    run_trail_end(&trail, NULL);
     return status;
 }
 

@@ -39,6 +39,8 @@ int sandbox_options_check(struct sandbox_options *o, struct err *e)
                        PIDS_MIN);
     if (strcmp(o->engine, "native") != 0)
         return err_set(e, ERR_INVALID, "--engine '%.60s' is unknown: there is 'native'", o->engine);
+    if (o->audit_strict && !o->audit)
+        return err_set(e, ERR_INVALID, "--audit-strict is of --audit FILE, which is missing");
     return network_limits_check(&o->limits, e);
 }
 

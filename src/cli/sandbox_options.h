@@ -13,6 +13,8 @@ struct sandbox_options {
     struct option_list   allow;
     struct egress_limits limits;
     bool                 strict;
+    const char          *audit;
+    bool                 audit_strict;
 };
 
 struct sandbox_options sandbox_options_defaults(void);
@@ -37,6 +39,10 @@ struct sandbox_options sandbox_options_defaults(void);
     {"allow", 0, OPTION_LIST, SANDBOX_OPTIONS_AT(at, allow), "RULE",                               \
      "reach HOST, *.DOMAIN, ADDRESS or NET/BITS, with :PORT or :FROM-TO; may be repeated"},        \
     NETWORK_LIMITS_ROWS(SANDBOX_OPTIONS_AT(at, limits)),                                           \
+    {"audit", 0, OPTION_STRING, SANDBOX_OPTIONS_AT(at, audit), "FILE",                             \
+     "append who ran what, where it connected and how it ended: JSON lines (docs/audit.md)"},      \
+    {"audit-strict", 0, OPTION_FLAG, SANDBOX_OPTIONS_AT(at, audit_strict), NULL,                   \
+     "refuse what cannot be told there"},                                                          \
     {"files", 0, OPTION_STRING, SANDBOX_OPTIONS_AT(at, files), "DIR",                              \
      "DIR is /workspace/files, writable", .second_env = "FILES_DIR"},                              \
     {"image", 0, OPTION_STRING, SANDBOX_OPTIONS_AT(at, image), "IMAGE",                            \

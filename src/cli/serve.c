@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -74,6 +76,7 @@ struct service {
     char              *files_dir;
     char               scratch_dir[STORE_PATH_MAX];
     struct tools       tools;
+    int64_t            began_ms;
     bool               stopped; /* all sandboxes are gone */
 };
 
@@ -144,6 +147,55 @@ static void on_subscribe(void *context)
     following_look(t->following);
 }
 
+/* ---- the audit log ---- */
+
+static void on_trail_note(const char *sentence)
+{
+    log_line(LOG_ERROR, "audit", "%s", sentence);
+}
+
+static json_t *describe_server(const struct service *s, const struct options *o)
+{
+    const struct sandbox_options *of_each = &o->sandbox;
+    const char *network = s->network.is_host ? "host" : policy_name(s->network.policy);
+    const char *http = o->serve.http.address;
+
+    return json_pack(
+        "{s:s, s:i, s:I, s:o, s:o, s:b, s:I, s:I, s:I, s:I, s:I}", "version", JERBOA_VERSION, "pid",
+        (int)getpid(), "uid", (json_int_t)getuid(), "network", json_text(network, strlen(network)),
+        "http", http ? json_text(http, strlen(http)) : json_null(), "tokens",
+        o->serve.http.tokens_file != NULL, "sandboxes", (json_int_t)o->sandboxes, "memoryBytes",
+        (json_int_t)of_each->memory_bytes, "cpusMilli", (json_int_t)of_each->cpus_milli, "pids",
+        (json_int_t)of_each->pids, "diskBytes", (json_int_t)of_each->disk_bytes);
+}
+
+/* Its first line must be written: who wants a log has one. */
+static int open_trail(struct service *s, const struct options *o, struct err *e)
+{
+    struct trail_spec spec = {.path = o->sandbox.audit,
+                              .outside_dir = s->files_dir,
+                              .strict = o->sandbox.audit_strict,
+                              .note = on_trail_note};
+
+    s->began_ms = clock_ms();
+    if (!o->sandbox.audit)
+        return 0;
+    s->tools.trail = trail_open(&spec, e);
+    return s->tools.trail
+               ? trail_write(s->tools.trail, TRAIL_SERVER_STARTED, describe_server(s, o), e)
+               : -1;
+}
+
+static void close_trail(struct service *s)
+{
+    if (s->stopped)
+        trail_write(s->tools.trail, TRAIL_SERVER_STOPPED,
+                    json_pack("{s:I}", "ms", (json_int_t)(clock_ms() - s->began_ms)), NULL);
+    trail_close(s->tools.trail);
+}
+
+/* ---- making it ---- */
+
 static void compose_env(struct service *s, const struct native_spec *spec)
 {
     size_t n = 0, max = sizeof s->env / sizeof s->env[0] - 1;
@@ -193,7 +245,8 @@ static void make_boxes(struct service *s, const struct options *o)
         .files_dir = s->files_dir,
         .files_dirs_differ = s->files_dir && o->serve.http.tokens_file,
         .env = s->env,
-        .scratch_dir = s->scratch_dir};
+        .scratch_dir = s->scratch_dir,
+        .trail = s->tools.trail};
 
     compose_env(s, &spec.limits);
     s->resolver = spec.network.resolver = resolver_new(s->base, NULL);
@@ -208,6 +261,7 @@ static int service_init(struct service *s, const struct options *o, struct err *
     if (o->sandbox.files)
         TRY(sandbox_options_dir("files", o->sandbox.files, &s->files_dir, e));
     TRY(network_init(&s->network, o->sandbox.network, &o->sandbox.allow, e));
+    TRY(open_trail(s, o, e));
     TRY(store_path("", s->scratch_dir, e));
     TRY(make_policies(s, e));
     TRY(make_layers(s, o, e));
@@ -265,6 +319,7 @@ static void service_done(struct service *s)
         outputs_free(s->tools.outputs);
     for (size_t i = 0; i < TOOLS_POLICIES; i++)
         policy_free(s->tools.policies[i]);
+    close_trail(s);
     network_done(&s->network);
     resolver_free(s->resolver);
     free(s->files_dir);

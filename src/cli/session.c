@@ -287,6 +287,7 @@ int session_run(const json_t *plan, const struct egress_spec *network, const cha
         session_done(&s);
         return -1;
     }
+    sandbox_make_group_ahead(s.sandbox); /* while the walls are built */
     watch_signals(&s);
     open_streams(&s, spec->has_stdin);
     if (layer_dir)

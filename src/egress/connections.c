@@ -35,7 +35,8 @@ struct connection {
     uint32_t           sent;     /* of those, taken by the outside */
     int64_t            began_ms;
     bool               made;
-    json_t            *log; /* its line, or NULL: there are too many */
+    char               to[IP_TEXT]; /* the address it was made to; "": to none outside */
+    json_t            *log;         /* its line, or NULL: there are too many */
     uint64_t           bytes_out, bytes_in;
 };
 
@@ -49,6 +50,17 @@ static struct connection *find(struct egress *e, uint32_t id)
     return c;
 }
 
+static struct egress_seen look(const struct connection *c)
+{
+    return (struct egress_seen){.number = c->id & ~CHANNEL_OF_INIT,
+                                .host = c->host,
+                                .address = c->to,
+                                .port = c->port,
+                                .sent_bytes = c->bytes_out,
+                                .received_bytes = c->bytes_in,
+                                .ms = clock_ms() - c->began_ms};
+}
+
 static void connection_free(struct connection *c)
 {
     LIST_REMOVE(c, entry);
@@ -57,6 +69,10 @@ static void connection_free(struct connection *c)
         resolver_cancel(c->resolving);
     carry_free(c->carry);
     dns_stream_free(c->dns);
+    if (*c->to && c->e->watch.over) {
+        struct egress_seen seen = look(c);
+        c->e->watch.over(c->e->watch.owner, &seen);
+    }
     if (c->log) {
         json_object_set_new(c->log, "sentBytes", json_integer((json_int_t)c->bytes_out));
         json_object_set_new(c->log, "receivedBytes", json_integer((json_int_t)c->bytes_in));
@@ -84,15 +100,18 @@ static void refuse(struct connection *c, const char *rule, const char *allow)
 static void on_connected(void *owner, const struct ip *address)
 {
     struct connection *c = owner;
-    char               text[IP_TEXT];
 
     c->made = true;
+    ip_format(address, c->to);
+    if (c->e->watch.connected) {
+        struct egress_seen seen = look(c);
+        c->e->watch.connected(c->e->watch.owner, &seen);
+    }
     if (json_array_size(c->e->log) == LOG_MAX) {
         c->e->log_more++;
         return;
     }
-    ip_format(address, text);
-    c->log = json_pack("{s:s, s:i, s:s}", "host", c->host, "port", c->port, "address", text);
+    c->log = json_pack("{s:s, s:i, s:s}", "host", c->host, "port", c->port, "address", c->to);
     json_array_append(c->e->log, c->log);
 }
 
@@ -299,6 +318,8 @@ static void pass_gates(struct connection *c)
         refuse(c, "too many new connections", allow);
     } else if (c->port == DNS_PORT) {
         start_dns(c);
+    } else if (e->watch.may_connect && !e->watch.may_connect(e->watch.owner)) {
+        refuse(c, "audit log", "nothing to allow: the server's audit log cannot be written");
     } else if (known < 0) {
         refuse(c, "made-up address", "nothing to allow: it stands for no name of this sandbox");
     } else if (c->port == 0) {

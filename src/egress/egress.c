@@ -106,9 +106,10 @@ struct egress *egress_new(struct event_base *base, const struct egress_spec *spe
                          .limits = complete(&spec->limits),
                          .ops = ops,
                          .owner = owner,
+                         .watch = spec->watch,
                          .names = names_new(),
                          .log = json_array()};
-    refused_init(&e->refused);
+    refused_init(&e->refused, &e->watch);
     rate_init(&e->connect_rate, e->limits.connects_per_second, now);
     rate_init(&e->lookup_rate, e->limits.lookups_per_second, now);
     e->meter.per_second = e->limits.bytes_per_second;

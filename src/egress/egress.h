@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "egress/policy.h"
 #include "egress/resolver.h"
+#include "egress/watch.h"
 #include "pipe/frame.h"
 
 struct egress;
@@ -43,6 +44,7 @@ struct egress_spec {
     const struct policy *operator_policy;
     const struct policy *policy; /* the sandbox's; NULL: the operator's alone */
     struct egress_limits limits;
+    struct egress_watch  watch;
 };
 
 struct egress *egress_new(struct event_base *base, const struct egress_spec *spec,

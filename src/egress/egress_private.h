@@ -26,14 +26,15 @@ struct egress {
     struct names            *names;
     LIST_HEAD(egress_bucket, connection) connections[EGRESS_BUCKETS];
     LIST_HEAD(egress_lookups, lookup) lookups;
-    size_t          n_connections, n_lookups;
-    uint32_t        last_id; /* numbers of init ascend */
-    struct rate     connect_rate, lookup_rate;
-    struct meter    meter;
-    struct deadline fill;
-    struct refused  refused;
-    json_t         *log;
-    int64_t         log_more; /* connections that the log has no room for */
+    size_t              n_connections, n_lookups;
+    uint32_t            last_id; /* numbers of init ascend */
+    struct rate         connect_rate, lookup_rate;
+    struct meter        meter;
+    struct deadline     fill;
+    struct refused      refused;
+    struct egress_watch watch;
+    json_t             *log;
+    int64_t             log_more; /* connections that the log has no room for */
 };
 
 void egress_send(struct egress *e, enum frame_type type, uint32_t id, uint8_t stream,

@@ -10,13 +10,15 @@ enum { ROWS_MAX = 100 };
 
 const char refused_servers_failed[] = "nothing to allow: the name servers of this machine failed";
 
-void refused_init(struct refused *r)
+void refused_init(struct refused *r, const struct egress_watch *watch)
 {
-    *r = (struct refused){.list = json_array()};
+    *r = (struct refused){.list = json_array(), .watch = watch};
 }
 
 void refused_done(struct refused *r)
 {
+    if (r->more > 0 && r->watch->more_refused)
+        r->watch->more_refused(r->watch->owner, r->more);
     json_decref(r->list);
 }
 
@@ -44,10 +46,13 @@ void refused_note(struct refused *r, const char *host, uint16_t port, const char
 
     if (is_known(r->list, row))
         return;
-    if (json_array_size(r->list) < ROWS_MAX)
-        json_array_append(r->list, row);
-    else
+    if (json_array_size(r->list) == ROWS_MAX) {
         r->more++;
+        return;
+    }
+    json_array_append(r->list, row);
+    if (r->watch->refused)
+        r->watch->refused(r->watch->owner, host, port, rule);
 }
 
 void refused_note_policy(struct refused *r, const struct gates *g, const struct policy *by,
@@ -82,6 +87,8 @@ json_t *refused_take(struct refused *r)
     if (r->more > 0)
         json_array_append_new(
             taken, make_row(rest, 0, "not listed one by one", "the first hundred are listed"));
-    refused_init(r);
+    if (r->more > 0 && r->watch->more_refused)
+        r->watch->more_refused(r->watch->owner, r->more);
+    refused_init(r, r->watch);
     return taken;
 }

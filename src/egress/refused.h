@@ -8,13 +8,15 @@
 #include "egress/gates.h"
 #include "egress/ip.h"
 #include "egress/policy.h"
+#include "egress/watch.h"
 
 struct refused {
-    json_t *list;
-    int64_t more; /* refusals that the list has no room for */
+    json_t                    *list;
+    int64_t                    more;  /* refusals that the list has no room for */
+    const struct egress_watch *watch; /* borrowed */
 };
 
-void refused_init(struct refused *r);
+void refused_init(struct refused *r, const struct egress_watch *watch);
 void refused_done(struct refused *r);
 
 /* `port` 0: none is known. */

@@ -78,15 +78,20 @@ static const struct row masks[] = {
     {"mask", "/proc/buddyinfo", NULL},
     {"mask", "/proc/bus", NULL},
     {"mask", "/proc/cmdline", NULL},
+    {"mask", "/proc/consoles", NULL},
     {"mask", "/proc/diskstats", NULL},
     {"mask", "/proc/driver", NULL},
     {"mask", "/proc/fs", NULL},
     {"mask", "/proc/iomem", NULL},
     {"mask", "/proc/ioports", NULL},
     {"mask", "/proc/locks", NULL},
+    {"mask", "/proc/mtrr", NULL},
+    {"mask", "/proc/pagetypeinfo", NULL},
     {"mask", "/proc/partitions", NULL},
     {"mask", "/proc/pressure", NULL},
     {"mask", "/proc/slabinfo", NULL},
+    {"mask", "/proc/swaps", NULL},
+    {"mask", "/proc/tty", NULL},
     {"mask", "/proc/vmallocinfo", NULL},
     {"mask", "/proc/zoneinfo", NULL},
     {"mask", "/proc/asound", NULL},
@@ -208,12 +213,22 @@ static const char *system_bundle(void)
     return NULL;
 }
 
-/* As OpenSSL's programs: who names a file does not want the system's. */
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat one, other;
+
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
+/* As OpenSSL's programs: who names a file does not want the system's; unless it is that one. */
 static const char *named_bundle(void)
 {
-    const char *named = getenv("SSL_CERT_FILE");
+    const char *named = getenv("SSL_CERT_FILE"), *system = system_bundle();
 
-    return named && named[0] == '/' && native_is_readable(named) ? named : NULL;
+    if (!named || named[0] != '/' || !native_is_readable(named))
+        return NULL;
+    return system && is_same_file(named, system) ? NULL : named;
 }
 
 const char *native_bundle(void)

@@ -9,8 +9,7 @@
 #include "base/str.h"
 #include "fetch/download.h"
 #include "fetch/manifest.h"
-#include "npm/registry.h"
-#include "npm/unpack.h"
+#include "fetch/untar.h"
 #include "store/downloads.h"
 #include "store/entry.h"
 #include "store/image.h"
@@ -35,10 +34,10 @@ enum { NODE, NPM, TARBALLS };
 /* A runtime that is being put together. The tarballs stay until all is in place: when the second
  * one cannot be had now, the first need not be fetched again. */
 struct assembly {
-    struct registry *registry;
-    int              dir_fd; /* of the entry, borrowed */
-    struct download  tarballs[TARBALLS];
-    int              n; /* of tarballs that are ours to drop or leave */
+    struct line    *line;
+    int             dir_fd; /* of the entry, borrowed */
+    struct download tarballs[TARBALLS];
+    int             n; /* of tarballs that are ours to drop or leave */
 };
 
 /* An entry_check. */
@@ -51,11 +50,11 @@ static int is_verified(int dir_fd, const void *arg, struct err *e)
 static int fetch_into(struct assembly *a, const char *name, const struct release *release,
                       int dir_fd, struct err *e)
 {
-    TRY(download_get(a->registry, name, release, &a->tarballs[a->n], e));
+    TRY(download_get(a->line, name, release, &a->tarballs[a->n], e));
     a->n++;
     download_unlock(
         &a->tarballs[a->n - 1]); /* the next may be the same file: we would wait for us */
-    if (unpack_tgz(a->tarballs[a->n - 1].fd, dir_fd, &tarball_limits, e) < 0)
+    if (untar(a->tarballs[a->n - 1].fd, dir_fd, &tarball_limits, e) < 0)
         return err_wrap(e, "%s %s", name, release->version);
     return 0;
 }
@@ -85,14 +84,11 @@ static int link_npm(int dir_fd, const char *command, struct err *e)
 static int add_npm(struct assembly *a, const char *node_version, struct err *e)
 {
     static const char *const dirs[] = {"lib", "lib/node_modules", "lib/node_modules/npm"};
-    struct semver            node;
     struct release           release;
     autofd int               npm_fd = -1;
 
-    if (semver_parse(node_version, &node) < 0)
-        return err_set(e, ERR_INTERNAL, "%s is no version", node_version);
-    TRY(registry_resolve(a->registry, "npm", &(struct release_want){.range = "*", .node = &node},
-                         &release, e));
+    TRY(line_resolve(a->line, "npm", &(struct line_want){.range = "*", .node = node_version},
+                     &release, e));
     for (size_t i = 0; i < 3; i++)
         mkdirat(a->dir_fd, dirs[i], 0755); /* the Node build may have one; the open below tells */
     npm_fd = openat(a->dir_fd, dirs[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -116,10 +112,10 @@ static int fill(struct assembly *a, struct entry *entry, const struct release *r
 }
 
 /* Fills the entry unless it is there and passes the check. */
-static int ensure(struct registry *r, int runtimes_fd, const char *name,
-                  const struct release *release, entry_check *check, struct err *e)
+static int ensure(struct line *l, int runtimes_fd, const char *name, const struct release *release,
+                  entry_check *check, struct err *e)
 {
-    struct assembly a = {.registry = r};
+    struct assembly a = {.line = l};
     struct entry    entry;
     int             there = entry_begin(runtimes_fd, name, check, NULL, &entry, e);
     int             done;
@@ -135,8 +131,8 @@ static int ensure(struct registry *r, int runtimes_fd, const char *name,
     return done;
 }
 
-static int assemble(struct registry *r, const char *range, entry_check *check,
-                    char ret_dir[PATH_MAX], struct err *e)
+static int assemble(struct line *l, const char *range, entry_check *check, char ret_dir[PATH_MAX],
+                    struct err *e)
 {
     struct release release;
     struct err     damage = {0};
@@ -147,12 +143,12 @@ static int assemble(struct registry *r, const char *range, entry_check *check,
         return -1;
     entry_sweep(runtimes);
     downloads_sweep();
-    TRY(registry_resolve(r, node_package, &(struct release_want){.range = range}, &release, e));
+    TRY(line_resolve(l, node_package, &(struct line_want){.range = range}, &release, e));
     TRY(runtime_name(release.version, name, e));
     if (entry_look(runtimes, name, check, NULL, &damage) < 0)
         dprintf(2, "jerboa: %s in the store is damaged (%s): fetching it again\n", name,
                 damage.msg);
-    TRY(ensure(r, runtimes, name, &release, check, e));
+    TRY(ensure(l, runtimes, name, &release, check, e));
     TRY(store_path("runtimes", path, e));
     snprintf(ret_dir, PATH_MAX, "%s/%s", path, name);
     return 0;
@@ -161,13 +157,14 @@ static int assemble(struct registry *r, const char *range, entry_check *check,
 static int assemble_range(const char *range, entry_check *check, char ret_dir[PATH_MAX],
                           struct err *e)
 {
-    struct registry *r = registry_open(NPM_CONFIG_USER, e);
-    int              done;
+    static const char *const parts[] = {"runtimes", "downloads", NULL};
+    struct line             *l = line_open(NPM_CONFIG_USER, parts, e);
+    int                      done;
 
-    if (!r)
+    if (!l)
         return -1;
-    done = assemble(r, range, check, ret_dir, e);
-    registry_free(r);
+    done = assemble(l, range, check, ret_dir, e);
+    line_free(l);
     return done < 0 ? store_explain(e) : 0;
 }
 

@@ -9,7 +9,6 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "fetch/progress.h"
 #include "store/lock.h"
 #include "store/store.h"
 
@@ -82,25 +81,19 @@ static void give_up(struct download *d, const struct err *e)
         download_drop(d);
 }
 
-static int fill(struct registry *r, const char *name, const struct release *release,
-                struct download *d, struct err *e)
+static int fill(struct line *l, const char *name, const struct release *release, struct download *d,
+                struct err *e)
 {
-    struct progress progress;
-    int             got;
-
-    progress_start(&progress, name, release->version);
-    got = registry_download(r, release, d->fd, progress_update, &progress, e);
-    progress_end(&progress);
-    if (got < 0)
+    if (line_download(l, name, release, d->fd, e) < 0)
         return err_wrap(e, "%s %s", name, release->version);
     return lseek(d->fd, 0, SEEK_SET) < 0 ? err_sys(e, "read a tarball of the store") : 0;
 }
 
-int download_get(struct registry *r, const char *name, const struct release *release,
+int download_get(struct line *l, const char *name, const struct release *release,
                  struct download *ret, struct err *e)
 {
     TRY(begin(name, release, ret, e));
-    if (fill(r, name, release, ret, e) < 0) {
+    if (fill(l, name, release, ret, e) < 0) {
         give_up(ret, e);
         return -1;
     }
@@ -124,14 +117,14 @@ static bool is_sound(int dir_fd, const char *file, const struct release *release
 }
 
 /* The part has its lock: nobody else puts the file there. */
-static int complete(struct registry *r, const char *name, const struct release *release,
+static int complete(struct line *l, const char *name, const struct release *release,
                     struct download *d, const char *file, struct err *e)
 {
     if (is_sound(d->dir_fd, file, release)) { /* it came while we waited */
         download_drop(d);
         return 0;
     }
-    if (fill(r, name, release, d, e) < 0) {
+    if (fill(l, name, release, d, e) < 0) {
         give_up(d, e);
         return -1;
     }
@@ -145,7 +138,7 @@ static int complete(struct registry *r, const char *name, const struct release *
     return 0;
 }
 
-int download_keep(struct registry *r, const char *name, const struct release *release,
+int download_keep(struct line *l, const char *name, const struct release *release,
                   char ret_path[PATH_MAX], struct err *e)
 {
     char            file[NAME_MAX + 1], path[STORE_PATH_MAX];
@@ -157,7 +150,7 @@ int download_keep(struct registry *r, const char *name, const struct release *re
     dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 || !is_sound(dir, file, release)) {
         TRY(begin(name, release, &d, e));
-        TRY(complete(r, name, release, &d, file, e));
+        TRY(complete(l, name, release, &d, file, e));
     }
     snprintf(ret_path, PATH_MAX, "%s/%s", path, file);
     return 0;

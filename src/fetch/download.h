@@ -2,13 +2,13 @@
  *
  * While it is incomplete it is `.HASH.part`, and whoever holds its lock (flock) is the one who
  * writes; others wait. What a killed or cut-off one left behind is the beginning for the next
- * (registry_download asks for the rest only); after a day without anybody asking it is swept
+ * (the line asks for the rest only); after a day without anybody asking it is swept
  * (store/downloads.h). */
 #pragma once
 
 #include <limits.h>
 
-#include "npm/registry.h"
+#include "fetch/line.h"
 
 struct download {
     int  dir_fd; /* downloads/ */
@@ -17,7 +17,7 @@ struct download {
 };
 
 /* Opens, waits, fetches what is missing, verifies; shows progress on stderr. */
-int download_get(struct registry *r, const char *name, const struct release *release,
+int download_get(struct line *l, const char *name, const struct release *release,
                  struct download *ret, struct err *e);
 
 void download_unlock(struct download *d); /* complete: others may use it, too */
@@ -26,5 +26,5 @@ void download_leave(struct download *d);  /* stays for the next try */
 
 /* The tarball as a file that stays, downloads/HASH.tgz; fetched when it is not there, or not
  * sound. */
-int download_keep(struct registry *r, const char *name, const struct release *release,
+int download_keep(struct line *l, const char *name, const struct release *release,
                   char ret_path[PATH_MAX], struct err *e);

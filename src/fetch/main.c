@@ -12,9 +12,11 @@
  *
  * stdout: the path, the value, the JSON. stderr: progress, and one sentence when it fails; with
  * --answer that goes to stdout too, for a program that reads it. Ends with 0, 1 failed, 2 usage, 3
- * the registry cannot be reached. A signal may end it at any point: the next one cleans up, or goes
- * on from there (store/entry.h, fetch/download.h). */
+ * the registry cannot be reached. What reads foreign bytes does so in processes of their own,
+ * behind walls: fetch/roles.h. A signal may end it at any point: the next one cleans up, or goes on
+ * from there (store/entry.h, fetch/download.h). */
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -22,6 +24,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -111,6 +114,16 @@ static const struct job *find(const char *name, int words)
     return NULL;
 }
 
+/* Nothing that whoever started us left open is for the processes that read foreign bytes; and none
+ * of them reads this program's input. */
+static void leave_behind(void)
+{
+    int fd = open("/dev/null", O_RDWR);
+
+    if (fd < 0 || dup2(fd, 0) < 0 || close_range(3, ~0U, 0) < 0)
+        perror("jerboa: descriptors");
+}
+
 static int status_of(enum err_kind kind)
 {
     return kind == ERR_UNAVAILABLE ? RUNTIME_FETCH_UNAVAILABLE : 1;
@@ -130,10 +143,12 @@ int main(int argc, char **argv)
                         "search QUERY SCOPE | readme NAME\n");
         return 2;
     }
+    leave_behind();
     if (answer)
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would read it; the next one cleans up */
     umask(022);                           /* sandboxes read the store as another user */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);       /* we wait for our children */
     setlocale(LC_CTYPE, "C.UTF-8"); /* libarchive reads names by it */
     if (job->run(argv + 2 + answer, &result, &e) < 0) {
         fprintf(answer ? stdout : stderr, "%s%s\n", answer ? "" : "jerboa: ", e.msg);

@@ -5,32 +5,31 @@
 
 #include "base/str.h"
 #include "fetch/download.h"
-#include "npm/registry.h"
 #include "store/downloads.h"
 #include "store/store.h"
 
-static int fetch(struct registry *r, const char *name, const char *range, char ret_path[PATH_MAX],
+static int fetch(struct line *l, const char *name, const char *range, char ret_path[PATH_MAX],
                  struct err *e)
 {
     struct release release;
 
     downloads_sweep();
-    TRY(registry_resolve(r, name, &(struct release_want){.range = range, .use_tags = true},
-                         &release, e));
-    return download_keep(r, name, &release, ret_path, e);
+    TRY(line_resolve(l, name, &(struct line_want){.range = range, .use_tags = true}, &release, e));
+    return download_keep(l, name, &release, ret_path, e);
 }
 
 int package_fetch(const char *name, const char *range, char ret_path[PATH_MAX], struct err *e)
 {
-    struct registry *r = registry_open(NPM_CONFIG_PROJECT, e);
-    int              done;
+    static const char *const parts[] = {"downloads", NULL};
+    struct line             *l = line_open(NPM_CONFIG_PROJECT, parts, e);
+    int                      done;
 
-    if (!r)
+    if (!l)
         return -1;
-    if (*registry_note(r))
-        dprintf(2, "jerboa: %s\n", registry_note(r));
-    done = fetch(r, name, range, ret_path, e);
-    registry_free(r);
+    if (*line_note(l))
+        dprintf(2, "jerboa: %s\n", line_note(l));
+    done = fetch(l, name, range, ret_path, e);
+    line_free(l);
     return done < 0 ? store_explain(e) : 0;
 }
 

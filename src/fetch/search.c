@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "fetch/download.h"
+#include "fetch/line.h"
 #include "npm/search_answer.h"
 #include "npm/tarball.h"
 #include "store/downloads.h"
@@ -42,8 +43,8 @@ static json_t *no_search(const char *registry, const char *why)
                      json_sprintf("the registry %s has no search %s", shown, why ? why : ""));
 }
 
-static int search(struct registry *r, const char *query, const char *scope, struct buf *ret,
-                  struct err *e)
+int search_ask(struct registry *r, const char *scope, const char *query, struct buf *ret,
+               struct err *e)
 {
     char             registry[NPM_CONFIG_URL_MAX];
     autojson json_t *answer = NULL;
@@ -61,13 +62,14 @@ static int search(struct registry *r, const char *query, const char *scope, stru
 
 int search_fetch(const char *query, const char *scope, struct buf *ret, struct err *e)
 {
-    struct registry *r = registry_open(NPM_CONFIG_USER, e);
-    int              done;
+    static const char *const nothing[] = {NULL};
+    struct line             *l = line_open(NPM_CONFIG_USER, nothing, e);
+    int                      done;
 
-    if (!r)
+    if (!l)
         return -1;
-    done = search(r, query, scope, ret, e);
-    registry_free(r);
+    done = line_search(l, scope, query, ret, e);
+    line_free(l);
     return done;
 }
 
@@ -115,45 +117,47 @@ static int take_readme(void *owner, struct tarball *t, const struct tarball_memb
     return 0;
 }
 
-static int read_tarball(struct registry *r, const char *name, const struct release *release,
+static int read_tarball(struct line *l, const char *name, const struct release *release,
                         struct readme *ret, struct err *e)
 {
     char       path[PATH_MAX];
     autofd int fd = -1;
 
-    TRY(download_keep(r, name, release, path, e));
+    TRY(download_keep(l, name, release, path, e));
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return err_sys(e, "read a tarball of the store");
     return tarball_each(fd, &tarball_limits, take_readme, ret, e);
 }
 
-static int find_readme(struct registry *r, const char *name, json_t **ret, struct err *e)
+static int find_readme(struct line *l, const char *name, json_t **ret, struct err *e)
 {
-    autofree char *text = NULL;
-    struct release release;
-    struct readme  readme = {0};
+    autobuf struct buf text;
+    struct release     release;
+    struct readme      readme = {0};
 
-    TRY(registry_resolve_readme(r, name, &text, &release, e));
-    if (text) {
-        *ret = snippet(text, strlen(text));
+    buf_init(&text, README_BYTES);
+    TRY(line_resolve_readme(l, name, &text, &release, e));
+    if (text.size > 0) {
+        *ret = snippet((const char *)text.data, text.size);
         return 0;
     }
-    TRY(read_tarball(r, name, &release, &readme, e));
+    TRY(read_tarball(l, name, &release, &readme, e));
     *ret = snippet(readme.text, readme.size);
     return 0;
 }
 
 int search_readme(const char *name, struct buf *ret, struct err *e)
 {
-    struct registry *r = registry_open(NPM_CONFIG_USER, e);
-    json_t          *text = NULL;
-    int              done;
+    static const char *const parts[] = {"downloads", NULL};
+    struct line             *l = line_open(NPM_CONFIG_USER, parts, e);
+    json_t                  *text = NULL;
+    int                      done;
 
-    if (!r)
+    if (!l)
         return -1;
     downloads_sweep();
-    done = find_readme(r, name, &text, e);
-    registry_free(r);
+    done = find_readme(l, name, &text, e);
+    line_free(l);
     return done < 0 ? store_explain(e) : tell(json_pack("{s:o*}", "readme", text), ret, e);
 }

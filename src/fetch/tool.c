@@ -6,8 +6,7 @@
 #include "base/fd.h"
 #include "fetch/download.h"
 #include "fetch/manifest.h"
-#include "npm/registry.h"
-#include "npm/unpack.h"
+#include "fetch/untar.h"
 #include "store/entry.h"
 #include "store/seal.h"
 #include "store/store.h"
@@ -17,20 +16,19 @@ static int unpack(const struct tool *t, struct entry *entry, int tgz_fd, struct 
 {
     const char *const front[] = {t->program, NULL};
 
-    TRY(unpack_tgz(tgz_fd, entry->dir_fd, &tarball_limits, e));
+    TRY(untar(tgz_fd, entry->dir_fd, &tarball_limits, e));
     if (fchmodat(entry->dir_fd, t->program, 0755, 0) < 0)
         return err_set(e, ERR_INVALID, "npm package %s holds no %s", t->package, t->program);
     return manifest_seal(entry->dir_fd, front, e);
 }
 
-static int fill(struct registry *r, const struct tool *t, struct entry *entry, struct err *e)
+static int fill(struct line *l, const struct tool *t, struct entry *entry, struct err *e)
 {
     struct release  release;
     struct download tarball;
 
-    if (registry_resolve(r, t->package, &(struct release_want){.range = t->range}, &release, e) <
-            0 ||
-        download_get(r, t->name, &release, &tarball, e) < 0) {
+    if (line_resolve(l, t->package, &(struct line_want){.range = t->range}, &release, e) < 0 ||
+        download_get(l, t->name, &release, &tarball, e) < 0) {
         entry_abort(entry);
         return -1;
     }
@@ -43,7 +41,7 @@ static int fill(struct registry *r, const struct tool *t, struct entry *entry, s
     return entry_commit(entry, e);
 }
 
-static int ensure(struct registry *r, const struct tool *t, struct err *e)
+static int ensure(struct line *l, const struct tool *t, struct err *e)
 {
     autofd int   tools = store_ensure("tools", e);
     struct entry entry;
@@ -55,20 +53,21 @@ static int ensure(struct registry *r, const struct tool *t, struct err *e)
     there = entry_begin(tools, t->entry, seal_check_entry, NULL, &entry, e);
     if (there != 0)
         return there < 0 ? -1 : 0;
-    return fill(r, t, &entry, e);
+    return fill(l, t, &entry, e);
 }
 
 int tool_fetch(const char *name, char ret_dir[PATH_MAX], struct err *e)
 {
-    const struct tool *t = tool_find(name, e);
-    struct registry   *r = t ? registry_open(NPM_CONFIG_USER, e) : NULL;
-    char               path[STORE_PATH_MAX];
-    int                done;
+    static const char *const parts[] = {"tools", "downloads", NULL};
+    const struct tool       *t = tool_find(name, e);
+    struct line             *l = t ? line_open(NPM_CONFIG_USER, parts, e) : NULL;
+    char                     path[STORE_PATH_MAX];
+    int                      done;
 
-    if (!r)
+    if (!l)
         return -1;
-    done = ensure(r, t, e);
-    registry_free(r);
+    done = ensure(l, t, e);
+    line_free(l);
     if (done < 0)
         return store_explain(e);
     TRY(store_path("tools", path, e));

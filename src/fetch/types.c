@@ -166,14 +166,14 @@ static int read_contents(const char *path, struct contents *ret, struct err *e)
 
 /* ---- one package ---- */
 
-static int get(struct registry *r, const char *name, const char *range, struct release *ret_release,
+static int get(struct line *l, const char *name, const char *range, struct release *ret_release,
                struct contents *ret, struct err *e)
 {
-    struct release_want want = {.range = range, .use_tags = true};
-    char                path[PATH_MAX];
+    struct line_want want = {.range = range, .use_tags = true};
+    char             path[PATH_MAX];
 
-    TRY(registry_resolve(r, name, &want, ret_release, e));
-    TRY(download_keep(r, name, ret_release, path, e));
+    TRY(line_resolve(l, name, &want, ret_release, e));
+    TRY(download_keep(l, name, ret_release, path, e));
     if (read_contents(path, ret, e) < 0)
         return err_wrap(e, "npm package %s %s", name, ret_release->version);
     return 0;
@@ -223,17 +223,17 @@ static void range_beside(const char *version, char ret[NAME_BYTES])
 }
 
 /* Of the same major version if there is one, else the latest. */
-static int get_beside(struct registry *r, const char *name, const char *version,
+static int get_beside(struct line *l, const char *name, const char *version,
                       struct release *ret_release, struct contents *ret, struct err *e)
 {
     char       range[NAME_BYTES];
     struct err none = {0};
 
     range_beside(version, range);
-    if (get(r, name, range, ret_release, ret, &none) == 0)
+    if (get(l, name, range, ret_release, ret, &none) == 0)
         return 0;
     if (none.kind == ERR_NOT_FOUND)
-        return get(r, name, "latest", ret_release, ret, e);
+        return get(l, name, "latest", ret_release, ret, e);
     *e = none;
     return -1;
 }
@@ -260,7 +260,7 @@ static json_t *explain_none(const struct release *own, const char *types, const 
     return explain(own->version, reason);
 }
 
-static int describe_beside(struct registry *r, const char *name, const struct release *own,
+static int describe_beside(struct line *l, const char *name, const struct release *own,
                            size_t max_bytes, json_t **ret, struct err *e)
 {
     struct contents c = {0};
@@ -274,7 +274,7 @@ static int describe_beside(struct registry *r, const char *name, const struct re
         return 0;
     }
     mangle(name, types);
-    if (get_beside(r, types, own->version, &release, &c, &failed) == 0)
+    if (get_beside(l, types, own->version, &release, &c, &failed) == 0)
         *ret = c.entry ? describe_types(&c, &release, types, max_bytes)
                        : explain_none(own, types, "has none either");
     else if (failed.kind == ERR_NOT_FOUND)
@@ -287,17 +287,17 @@ static int describe_beside(struct registry *r, const char *name, const struct re
 
 /* ---- the answer ---- */
 
-static int look(struct registry *r, const char *name, const char *range, size_t max_bytes,
-                json_t **ret, struct err *e)
+static int look(struct line *l, const char *name, const char *range, size_t max_bytes, json_t **ret,
+                struct err *e)
 {
     struct contents own = {0};
     struct release  release;
-    int             done = get(r, name, range, &release, &own, e);
+    int             done = get(l, name, range, &release, &own, e);
 
     if (done == 0 && own.entry)
         *ret = describe(&own, &release, max_bytes);
     else if (done == 0)
-        done = describe_beside(r, name, &release, max_bytes, ret, e);
+        done = describe_beside(l, name, &release, max_bytes, ret, e);
     contents_done(&own);
     return done;
 }
@@ -316,19 +316,20 @@ static void read_alias(char *alias, const char **ret_name, const char **ret_rang
 int types_fetch(const char *name, const char *range, size_t max_bytes, struct buf *ret,
                 struct err *e)
 {
-    struct registry *r = registry_open(NPM_CONFIG_USER, e);
+    static const char *const parts[] = {"downloads", NULL};
+    struct line             *l = line_open(NPM_CONFIG_USER, parts, e);
     autofree char   *alias = str_starts(range, "npm:") ? str_dup(range + strlen("npm:")) : NULL;
     autojson json_t *answer = NULL;
     autofree char   *text = NULL;
     int              done;
 
-    if (!r)
+    if (!l)
         return -1;
     if (alias)
         read_alias(alias, &name, &range);
     downloads_sweep();
-    done = look(r, name, range, max_bytes, &answer, e);
-    registry_free(r);
+    done = look(l, name, range, max_bytes, &answer, e);
+    line_free(l);
     if (done < 0)
         return store_explain(e);
     text = json_dumps(answer, JSON_COMPACT);

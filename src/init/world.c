@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -19,6 +20,7 @@ enum {
     GROUP_SOCKET = 3,  /* where the jail puts the cgroups it made; see receive_group */
     GROUP_FDS_MAX = 8, /* one a cgroup controller */
     EXEC_MS = 10000,
+    SET_CLOEXEC = 4,     /* CLOSE_RANGE_CLOEXEC, which musl does not know */
     PIPE_SIZE = 1 << 20, /* process.exit() loses what its pipe cannot hold: give it a large one */
 };
 
@@ -31,6 +33,10 @@ static const char disk[] = "/workspace";
  * writes "0" there enters. A number without descriptors: it could not be made. Numbers ascend, so
  * those below the wanted one belong to spawns that never came this far. Init only listens here;
  * nothing it says can reach the jail. */
+
+/* Else the kernel would put one more than there is room for into the padding. */
+_Static_assert(CMSG_SPACE(sizeof(int) * GROUP_FDS_MAX) == CMSG_LEN(sizeof(int) * GROUP_FDS_MAX),
+               "an even number of descriptors");
 
 /* One message: how many descriptors came with it, or -1. */
 static int receive_message(uint32_t *ret_group, int fds[GROUP_FDS_MAX], struct err *e)
@@ -100,6 +106,9 @@ become(const struct message_spawn *m, const struct child_fds *fds, const int *gr
     if (dup2(fds->in, 0) < 0 || dup2(fds->out, 1) < 0 || dup2(fds->err, 2) < 0)
         goto failed;
     if (chdir(m->cwd) < 0)
+        goto failed;
+    /* Each is born close-on-exec; here nobody's mistake matters any more. */
+    if (syscall(SYS_close_range, 3, ~0U, SET_CLOEXEC) < 0)
         goto failed;
     execve(m->argv[0], (char *const *)m->argv, (char *const *)m->env);
 failed:

@@ -118,12 +118,9 @@ static int set_limits(const struct cgroup *c, const struct cgroup_limits *limits
 
 static int make_dir(int parent, const char *name, struct err *e)
 {
-    int fd;
-
     if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
         return err_sys(e, "make cgroup %s", name);
-    fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? err_sys(e, "open cgroup %s", name) : fd;
+    return 0;
 }
 
 static int open_enter(int dir, const char *group, struct err *e)
@@ -227,15 +224,15 @@ static bool slot_is_used(unsigned slot)
 static int make_levels(int hierarchy, unsigned slot, struct err *e)
 {
     char       name[32];
-    autofd int parent = open_parent(hierarchy, e), dir = -1, init = -1, box = -1;
+    autofd int parent = open_parent(hierarchy, e), dir = -1;
 
     snprintf(name, sizeof name, "%s%u", name_prefix(), slot);
-    if (parent < 0)
+    if (parent < 0 || make_dir(parent, name, e) < 0)
         return -1;
-    dir = make_dir(parent, name, e);
-    init = dir < 0 ? -1 : make_dir(dir, "init", e);
-    box = init < 0 ? -1 : make_dir(dir, "box", e);
-    return box < 0 ? -1 : take_fd(&dir);
+    dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return err_sys(e, "open cgroup %s", name);
+    return make_dir(dir, "init", e) < 0 || make_dir(dir, "box", e) < 0 ? -1 : take_fd(&dir);
 }
 
 int cgroup_make(unsigned slot, const struct cgroup_limits *limits, struct cgroup *ret,
@@ -362,19 +359,22 @@ void cgroup_remove_run(const struct cgroup *c, uint32_t run)
 
 /* ---- what dead sandboxes left ---- */
 
-static void sweep_slot(unsigned slot)
+static void sweep_slot(unsigned slot, const char *lock_file)
 {
-    const char    *file = idrange_is_possible(NULL) ? idrange_file : cgroup_lock_file();
     struct idrange lock;
 
-    if (idrange_take_slot(slot, &lock, file, NULL) < 0)
+    if (idrange_take_slot(slot, &lock, lock_file, NULL) < 0)
         return; /* alive */
     remove_slot(slot);
     idrange_release(&lock);
 }
 
+/* Each sandbox that starts looks at all others: so once at each, not in every hierarchy. */
 int cgroup_sweep(struct err *e)
 {
+    const char *lock_file = idrange_is_possible(NULL) ? idrange_file : NULL;
+    bool        seen[IDRANGE_SLOTS] = {0};
+
     TRY(cgroup_find(e));
     for (int i = 0; i < found.n; i++) {
         int            fd = open_parent(i, e);
@@ -386,8 +386,11 @@ int cgroup_sweep(struct err *e)
             return -1;
         while ((d = readdir(dir)))
             if (d->d_type == DT_DIR && str_starts(d->d_name, name_prefix()) &&
-                sscanf(d->d_name + strlen(name_prefix()), "%u", &slot) == 1)
-                sweep_slot(slot);
+                sscanf(d->d_name + strlen(name_prefix()), "%u", &slot) == 1 &&
+                slot < IDRANGE_SLOTS && !seen[slot]) {
+                seen[slot] = true;
+                sweep_slot(slot, lock_file ? lock_file : cgroup_lock_file());
+            }
         closedir(dir);
     }
     return 0;

@@ -178,8 +178,11 @@ int cgroup_v1_delegate(const char *mounts, uid_t uid, struct err *e)
 static const struct cgroup_setting settings[] = {
     {CGROUP_MEMORY, "box/memory.limit_in_bytes", VALUE_MEMORY},
     {CGROUP_MEMORY, "box/memory.memsw.limit_in_bytes", VALUE_MEMORY, true}, /* with swap */
+    /* Swap is off, counted or not; groups of runs are made with their parent's. */
+    {CGROUP_MEMORY, "box/memory.swappiness", .text = "0", .optional = true},
     {CGROUP_MEMORY, "init/memory.limit_in_bytes", VALUE_INIT_MEMORY},
     {CGROUP_MEMORY, "init/memory.memsw.limit_in_bytes", VALUE_INIT_MEMORY, true},
+    {CGROUP_MEMORY, "init/memory.swappiness", .text = "0", .optional = true},
     {CGROUP_CPU, "box/cpu.cfs_period_us", .text = CGROUP_PERIOD},
     {CGROUP_CPU, "box/cpu.cfs_quota_us", VALUE_CPU_QUOTA},
     {CGROUP_PIDS, "box/pids.max", VALUE_PIDS},

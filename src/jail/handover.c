@@ -6,6 +6,11 @@
 
 #include "jail/cgroup.h"
 
+/* Else the kernel would put one more than there is room for into the padding. */
+_Static_assert(CMSG_SPACE(sizeof(int) * CGROUP_HIERARCHIES_MAX) ==
+                   CMSG_LEN(sizeof(int) * CGROUP_HIERARCHIES_MAX),
+               "an even number of descriptors");
+
 int handover_send(int socket_fd, uint32_t group, const int *fds, int n)
 {
     char          control[CMSG_SPACE(sizeof(int) * CGROUP_HIERARCHIES_MAX)] = {0};

@@ -13,7 +13,7 @@
 
 /* 0x70000000 to 0x7ffdffff: systemd's registry of uid ranges leaves it unused; nspawn's, docker's
  * and useradd's lie below. */
-enum { FIRST_BASE = 0x70000000, SLOTS = 4094 };
+enum { FIRST_BASE = 0x70000000 };
 
 static const char directory[] = "/run/jerboa";
 const char        idrange_file[] = "/run/jerboa/ids";
@@ -40,7 +40,7 @@ static bool ranges_exist(void)
         return false;
     for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
         if (sscanf(line, "%u %u %u", &inside, &outside, &count) == 3 && inside <= FIRST_BASE &&
-            count >= FIRST_BASE - inside + SLOTS * IDRANGE_SIZE)
+            count >= FIRST_BASE - inside + IDRANGE_SLOTS * IDRANGE_SIZE)
             return true;
     return false;
 }
@@ -95,7 +95,7 @@ int idrange_take_slot(unsigned slot, struct idrange *ret, const char *file, stru
 
     if (fd < 0)
         return -1;
-    if (slot >= SLOTS)
+    if (slot >= IDRANGE_SLOTS)
         return err_set(e, ERR_INVALID, "there is no slot %u", slot);
     if (lock_slot(fd, slot) < 0)
         return err_sys(e, "slot %u", slot);
@@ -114,7 +114,7 @@ int idrange_take(struct idrange *ret, const char *file, struct err *e)
     fd = open_locks(file, e);
     if (fd < 0)
         return -1;
-    for (unsigned slot = 0; slot < SLOTS; slot++) {
+    for (unsigned slot = 0; slot < IDRANGE_SLOTS; slot++) {
         if (lock_slot(fd, slot) == 0) {
             *ret = range_of(slot, file, take_fd(&fd));
             return 0;
@@ -122,7 +122,7 @@ int idrange_take(struct idrange *ret, const char *file, struct err *e)
         if (errno != EAGAIN && errno != EACCES)
             return err_sys(e, "lock %s", file);
     }
-    return err_set(e, ERR_LIMIT, "all %d slots for sandboxes are in use", SLOTS);
+    return err_set(e, ERR_LIMIT, "all %d slots for sandboxes are in use", IDRANGE_SLOTS);
 }
 
 void idrange_release(struct idrange *r)

@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 
-enum { IDRANGE_SIZE = 65536 };
+enum { IDRANGE_SIZE = 65536, IDRANGE_SLOTS = 4094 };
 
 struct idrange {
     int      lock_fd; /* -1: none */

@@ -6,8 +6,6 @@
 #include "base/err.h"
 #include "jail/plan.h"
 
-/* The version of Landlock here; -1 when there is none that serves. */
-int landlock_version(struct err *e);
-
-/* For this process and all that come from it, for good. Paths are looked up in the new root. */
+/* For this process and all that come from it, for good; `version` is ruleset_version's. Paths are
+ * looked up in the new root. */
 int landlock_restrict(int version, const struct plan *plan, struct err *e);

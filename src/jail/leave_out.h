@@ -13,6 +13,10 @@
  *   limit NAME        of resources or of the disk
  *   call NAME         it passes the filter, whatever its arguments
  *   old root          stays, stacked on the new one
+ *   own uids          all sandboxes have the first range
+ *   hidepid TARGET    proc shows what may not be traced
+ *   overlay layer     the layer itself stands in its place
+ *   writable layer    and is not read-only
  */
 #pragma once
 

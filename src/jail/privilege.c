@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/keyctl.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
 #include <stddef.h>
@@ -34,6 +35,14 @@ int privilege_drop_capabilities(struct err *e)
     if (syscall(SYS_capset, &header, none) < 0)
         return err_sys(e, "capset");
     return 0;
+}
+
+/* The keys of whoever started us stay his; ours is empty and goes with the last process. Where it
+ * cannot be had (no keys in the kernel, a container that forbids the call, a quota), the filter
+ * alone keeps code from asking for any. */
+void privilege_leave_keys(void)
+{
+    (void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
 }
 
 int privilege_forbid_new(struct err *e)
@@ -105,6 +114,8 @@ int privilege_limit_resources(int64_t fds, struct err *e)
     } limits[] = {
         {"descriptors", RLIMIT_NOFILE, (rlim_t)fds},
         {"core", RLIMIT_CORE, 1}, /* 0 would still start a core_pattern program: filter_gen.c */
+        /* Beyond any disk of ours: for sparse files in FILES_DIR, which whoever copies it fills. */
+        {"file size", RLIMIT_FSIZE, 16ULL << 30},
         {"locked memory", RLIMIT_MEMLOCK, 8 << 20},
         {"message queues", RLIMIT_MSGQUEUE, 0},
         {"real-time priority", RLIMIT_RTPRIO, 0},

@@ -6,9 +6,10 @@
 #include "base/err.h"
 
 int privilege_drop_capabilities(
-    struct err *e); /* bounding set included: exec cannot bring them back */
-int privilege_forbid_new(struct err *e);
-int privilege_filter_calls(struct err *e); /* the table of filter_gen.c, compiled at build time */
+    struct err *e);              /* bounding set included: exec cannot bring them back */
+void privilege_leave_keys(void); /* a session keyring of its own */
+int  privilege_forbid_new(struct err *e);
+int  privilege_filter_calls(struct err *e); /* the table of filter_gen.c, compiled at build time */
 /* Without a cgroup: no memory that neither a process maps nor a file of the sandbox holds, for the
  * jail could not see it (memfd_create, shmget, semget and mmap of shared anonymous memory, whose
  * pages stay when they are no longer mapped, get ENOSYS; /dev/zero: landlock.c). Before the other

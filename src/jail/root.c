@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/pem.h"
 #include "jail/leave_out.h"
@@ -112,7 +113,7 @@ static int open_mount(const struct plan_entry *entry, const struct idrange *ids,
 
 int root_open_layer(const char *path, const struct idrange *ids, struct err *e)
 {
-    const struct plan_entry entry = {.kind = PLAN_BIND, .as_owner = true};
+    const struct plan_entry entry = {.kind = PLAN_BIND, .target = "layer", .as_owner = true};
     autofd int              dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int                     fd = dir < 0 ? err_sys(e, "open") : clone_source(dir, &entry, ids, e);
 
@@ -216,9 +217,13 @@ static int lay_tmpfs(struct plan_entry *entry)
 
 static int lay_proc(struct plan_entry *entry)
 {
+    /* Whom it may not trace a process does not see at all: init. */
+    const char *options = jail_leaves_out("hidepid", entry->target) ? NULL : "hidepid=2";
+
     if (make_directory(relative(entry->target), 0755) < 0)
         return -1;
-    return mount("proc", relative(entry->target), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+    return mount("proc", relative(entry->target), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                 options);
 }
 
 static int lay_dir(struct plan_entry *entry)
@@ -233,15 +238,17 @@ static int lay_file(struct plan_entry *entry)
     return file_write_text(AT_FDCWD, relative(entry->target), entry->text, NULL);
 }
 
-/* Only these: the user may keep the key in the same file. */
+/* Only these: the user may keep the key in the same file. One write: there are some hundred. */
 static int copy_certificates(int fd, const char *text)
 {
-    size_t size;
+    autobuf struct buf b;
+    size_t             size;
 
+    buf_init(&b, 2UL * CERTIFICATES_MAX); /* the line breaks that may be missing */
     for (; (text = pem_next_certificate(text, &size)); text += size)
-        if (fd_write_all(fd, text, size) < 0 || fd_write_all(fd, "\n", 1) < 0)
+        if (buf_add(&b, text, size) < 0 || buf_add(&b, "\n", 1) < 0)
             return -1;
-    return 0;
+    return fd_write_all(fd, b.data, b.size);
 }
 
 static int lay_certificates(struct plan_entry *entry)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "confine/ruleset.h"
 #include "jail/attach.h"
 #include "jail/handover.h"
 #include "jail/landlock.h"
@@ -42,7 +43,7 @@ static int step_look(struct jail *j, struct err *e)
         walls_miss(&j->walls, WALL_LIMITS, &why);
     if (!idrange_is_possible(&why))
         walls_miss(&j->walls, WALL_UID_RANGE, &why);
-    j->landlock = landlock_version(&why);
+    j->landlock = ruleset_version(&why);
     if (j->landlock < 0)
         walls_miss(&j->walls, WALL_LANDLOCK, &why);
     if (j->plan.host_network)
@@ -64,7 +65,10 @@ static int step_ids(struct jail *j, struct err *e)
 {
     const char *own_file = jail_has_cgroup(j) ? cgroup_lock_file() : NULL;
 
-    return idrange_take(&j->ids, has_range(j) ? idrange_file : own_file, e);
+    TRY(idrange_take(&j->ids, has_range(j) ? idrange_file : own_file, e));
+    if (jail_leaves_out("own", "uids"))
+        j->ids.uid = j->ids.gid -= j->ids.slot * IDRANGE_SIZE;
+    return 0;
 }
 
 static int step_sources(struct jail *j, struct err *e)
@@ -112,7 +116,8 @@ static int step_clone(struct jail *j, struct err *e)
 
 static int step_map(struct jail *j, struct err *e)
 {
-    TRY(userns_map(j->pid, j->ids.uid, j->ids.gid, j->ids.count, e));
+    if (!jail_leaves_out("namespace", "user"))
+        TRY(userns_map(j->pid, j->ids.uid, j->ids.gid, j->ids.count, e));
     if (fd_write_all(j->go_fds[1], "", 1) < 0) /* its end stays open: step_bind watches it */
         return err_sys(e, "let the child go");
     return 0;
@@ -201,7 +206,7 @@ static int step_become_root(struct jail *j, struct err *e)
     if (setsid() < 0 || (has_range(j) && setgroups(0, NULL) < 0) || setresgid(0, 0, 0) < 0 ||
         setresuid(0, 0, 0) < 0)
         return err_sys(e, "become uid 0 of the range");
-    if (sethostname("sandbox", 7) < 0)
+    if (!jail_leaves_out("namespace", "uts") && sethostname("sandbox", 7) < 0)
         return err_sys(e, "set the host name");
     return 0;
 }
@@ -265,6 +270,13 @@ static int step_pivot(struct jail *j, struct err *e)
 {
     (void)j;
     return root_enter(e);
+}
+
+static int step_keyring(struct jail *j, struct err *e)
+{
+    (void)j, (void)e;
+    privilege_leave_keys();
+    return 0;
 }
 
 static int step_resources(struct jail *j, struct err *e)
@@ -386,8 +398,9 @@ static const struct step {
      "limits stand before the first foreign instruction"},
     {INSIDE, WALL_CGROUP_NAMESPACE, "hide cgroup", step_hide_cgroup,
      "a cgroup namespace, whose root it is"},
+    {INSIDE, WALL_NONE, "own keyring", step_keyring, "keys of the user's session stay outside"},
     {INSIDE, WALL_NONE, "limit resources", step_resources,
-     "descriptors, core dumps, locked memory"},
+     "descriptors, size of a file, core dumps, locked memory"},
     {INSIDE, WALL_CAPABILITIES, "drop capabilities", step_capabilities,
      "all, and the way back through exec"},
     {INSIDE, WALL_NO_NEW_PRIVILEGES, "no new privileges", step_no_new_privileges,

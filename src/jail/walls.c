@@ -30,7 +30,10 @@ static const struct {
     [WALL_SECCOMP] = {"seccomp", "an allow-list of system calls", true},
     [WALL_LIMITS] = {"cgroup", "memory, CPU and processes are limited by the kernel", false},
     [WALL_UID_RANGE] = {"uid-range", "host uids that own nothing, others in each sandbox", false},
-    [WALL_LANDLOCK] = {"landlock", "a second lock on files and abstract sockets", false},
+    [WALL_LANDLOCK] =
+        {"landlock",
+         "a second lock on files and abstract sockets; around jerboa-fetch the only one on files",
+         false},
 };
 
 /* ---- what to do ---- */

@@ -44,8 +44,10 @@ static void release(struct mcp_call *c)
 }
 
 /* Nothing of it is heard any more. Its memory stays while its handler is on the stack. */
-static void call_free(struct mcp_call *c)
+static void call_free(struct mcp_call *c, enum mcp_ending how)
 {
+    if (c->tell_witness)
+        c->tell_witness(c->witness, how);
     if (c->x) {
         c->x->cancel = NULL;
         if (c->x->session)
@@ -66,7 +68,7 @@ static void stop_work(struct mcp_call *c)
 void call_cancel(struct mcp_call *c)
 {
     stop_work(c);
-    call_free(c);
+    call_free(c, MCP_CANCELLED);
 }
 
 static void on_exchange_cancel(void *data)
@@ -225,7 +227,7 @@ static void deliver(struct mcp_call *c, json_t *result_take)
     struct mcp_exchange *x = c->x;
     struct task         *task = c->task;
 
-    call_free(c);
+    call_free(c, c->failed ? MCP_FAILED : MCP_ANSWERED);
     if (task)
         tasks_complete(task, result_take);
     else
@@ -269,7 +271,7 @@ void mcp_call_error(struct mcp_call *c, int code, const char *message, json_t *d
     struct mcp_exchange *x = c->x;
     struct task         *task = c->task;
 
-    call_free(c);
+    call_free(c, MCP_FAILED);
     if (task)
         tasks_fail(task, code, message, data_take);
     else
@@ -291,6 +293,11 @@ const char *mcp_call_principal(const struct mcp_call *c)
 const char *mcp_call_owner(const struct mcp_call *c)
 {
     return c->owner;
+}
+
+const char *mcp_call_tool(const struct mcp_call *c)
+{
+    return c->tool;
 }
 
 const json_t *mcp_call_arguments(const struct mcp_call *c)
@@ -345,6 +352,17 @@ void *mcp_call_data(const struct mcp_call *c)
 void mcp_call_on_cancel(struct mcp_call *c, void (*cancelled)(struct mcp_call *c))
 {
     c->on_cancel = cancelled;
+}
+
+void mcp_call_set_witness(struct mcp_call *c, void *data, mcp_witness *ended)
+{
+    c->witness = data;
+    c->tell_witness = ended;
+}
+
+void *mcp_call_witness(const struct mcp_call *c)
+{
+    return c->witness;
 }
 
 void mcp_call_set_deadline(struct mcp_call *c, int64_t ms)

@@ -31,6 +31,7 @@ const char *mcp_call_principal(const struct mcp_call *c); /* "" on stdio or with
 /* To whom belongs what it makes: "token:NAME", else "stdio", else a legacy session ("session:ID",
  * see mcp_server_on_session_end), else "": nobody who could be recognised. */
 const char   *mcp_call_owner(const struct mcp_call *c);
+const char   *mcp_call_tool(const struct mcp_call *c);      /* its name; NULL: it is none */
 const json_t *mcp_call_arguments(const struct mcp_call *c); /* an object, maybe empty */
 /* Decodes the arguments into a struct by the tool's field table (validated: cannot fail). */
 void        mcp_call_decode(const struct mcp_call *c, void *target);
@@ -47,6 +48,12 @@ void *mcp_call_data(const struct mcp_call *c);
 void  mcp_call_on_cancel(struct mcp_call *c, void (*cancelled)(struct mcp_call *c));
 /* From now. Then it is cancelled, and the client told so. It goes on while the client is asked. */
 void mcp_call_set_deadline(struct mcp_call *c, int64_t ms);
+
+/* Who stands beside the handler, and hears how it ended, before anything of the call is freed. */
+enum mcp_ending { MCP_ANSWERED, MCP_FAILED, MCP_CANCELLED };
+typedef void mcp_witness(void *data, enum mcp_ending how);
+void         mcp_call_set_witness(struct mcp_call *c, void *data, mcp_witness *ended);
+void        *mcp_call_witness(const struct mcp_call *c); /* its data; or NULL */
 
 /* ---- while it runs ---- */
 

@@ -19,6 +19,7 @@ struct mcp_call {
     char                      *principal;
     char                      *owner;
     json_t                    *capabilities; /* the client's; ours to release */
+    const char                *tool;         /* or NULL */
     const struct field        *fields;       /* of the tool, or NULL */
     bool                       may_be_task;
     json_t                    *arguments; /* an object */
@@ -42,6 +43,8 @@ struct mcp_call {
     void *data;
     void (*free_data)(void *data);
     void (*on_cancel)(struct mcp_call *c);
+    void           *witness;
+    mcp_witness    *tell_witness;
     struct deadline deadline; /* of all of it */
     struct deadline patience; /* with a client that was asked */
     struct deadline pause;

@@ -70,7 +70,7 @@ struct mcp_server *mcp_server_new(struct event_base *base, const struct mcp_abou
     s->base = base;
     s->about = about;
     s->context = context;
-    s->states = states_new();
+    s->states = states_new(STATES_WINDOW);
     s->tasks = tasks_new(s);
     return s;
 }

@@ -1,6 +1,6 @@
 /* The text is BASE64(payload) "." BASE64(mac). The payload is JSON: an expiry, a number, the
  * content. The MAC covers the payload and the subject. Numbers count up; which of the newest
- * WINDOW were used is kept in a bitmap, and older ones are refused as if they had expired. So no
+ * `window` were used is kept in a bitmap, and older ones are refused as if they had expired. So no
  * state works twice, however many others come between. */
 #include "mcp/state.h"
 
@@ -15,12 +15,13 @@
 #include "base/sha256.h"
 #include "base/str.h"
 
-enum { KEY_SIZE = 32, MAC_SIZE = SHA256_SIZE, LIFE_S = 600, WINDOW = 1 << 20, STATE_MAX = 65536 };
+enum { KEY_SIZE = 32, MAC_SIZE = SHA256_SIZE, LIFE_S = 600, STATE_MAX = 65536 };
 
 struct states {
     unsigned char key[KEY_SIZE];
     int64_t       last; /* number of the newest state */
-    unsigned char used[WINDOW / 8];
+    int64_t       window;
+    unsigned char used[]; /* a bit each of the window */
 };
 
 /* The clock of the machine, asleep or not: setting the time of day neither ends nor prolongs. */
@@ -33,13 +34,14 @@ static int64_t now_s(void)
     return now.tv_sec;
 }
 
-struct states *states_new(void)
+struct states *states_new(int64_t window)
 {
-    struct states *s = calloc(1, sizeof *s);
+    struct states *s = calloc(1, sizeof *s + (size_t)window / 8);
 
     if (!s)
         abort();
     random_bytes(s->key, KEY_SIZE);
+    s->window = window;
     return s;
 }
 
@@ -71,7 +73,7 @@ char *states_seal(struct states *s, const char *subject, const json_t *content)
     if (!text || strlen(text) > STATE_MAX)
         return NULL;
     s->last++;
-    s->used[s->last % WINDOW / 8] &= (unsigned char)~(1 << s->last % 8);
+    s->used[s->last % s->window / 8] &= (unsigned char)~(1 << s->last % 8);
     mac_of(s, subject, (const unsigned char *)text, strlen(text), mac);
     left = base64_encode(text, strlen(text));
     right = base64_encode(mac, MAC_SIZE);
@@ -80,7 +82,7 @@ char *states_seal(struct states *s, const char *subject, const json_t *content)
 
 static bool was_used(struct states *s, int64_t number)
 {
-    unsigned char *byte = &s->used[number % WINDOW / 8], bit = (unsigned char)(1 << number % 8);
+    unsigned char *byte = &s->used[number % s->window / 8], bit = (unsigned char)(1 << number % 8);
 
     if (*byte & bit)
         return true;
@@ -96,7 +98,7 @@ static json_t *check_payload(struct states *s, const unsigned char *payload, siz
 
     if (!j)
         return NULL;
-    if (json_integer_value(json_object_get(j, "e")) < now_s() || number <= s->last - WINDOW) {
+    if (json_integer_value(json_object_get(j, "e")) < now_s() || number <= s->last - s->window) {
         err_set(e, ERR_INVALID, "requestState has expired: start again");
         return NULL;
     }

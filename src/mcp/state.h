@@ -8,7 +8,10 @@
 
 struct states;
 
-struct states *states_new(void); /* a fresh random key */
+enum { STATES_WINDOW = 1 << 20 }; /* 1,700 a second for as long as one lives */
+
+/* A fresh random key; only the newest `window` states can be opened, a multiple of 8. */
+struct states *states_new(int64_t window);
 void           states_free(struct states *s);
 
 /* `subject` is what the state belongs to: principal, method, parameters. The caller frees the text;

@@ -58,6 +58,7 @@ void tools_call(struct mcp_exchange *x)
         return;
     }
     c = call_new(x, CALL_TOOL, t->call);
+    c->tool = t->name;
     c->fields = t->fields;
     c->may_be_task = t->task != MCP_TASK_NEVER;
     if (arguments)

@@ -55,6 +55,11 @@ const char *registry_note(const struct registry *r)
     return npm_config_note(r->config);
 }
 
+const char *registry_cafile(const struct registry *r)
+{
+    return npm_config_trust(r->config).cafile;
+}
+
 /* ---- documents ---- */
 
 static int check_name(const char *package, struct err *e)

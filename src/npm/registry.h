@@ -1,6 +1,6 @@
 /* registry - npm registries as configured: documents of packages, and their tarballs, verified.
  *
- * Blocks; used by jerboa-fetch only. */
+ * Blocks; used by the process of jerboa-fetch that talks to them, alone (fetch/line.h). */
 #pragma once
 
 #include "npm/npm_config.h"
@@ -14,7 +14,8 @@ typedef void registry_progress(void *owner, int64_t bytes, int64_t total_bytes);
 /* The registries that this reach of npm's configuration names. NULL: error. */
 struct registry *registry_open(enum npm_config_reach reach, struct err *e);
 void             registry_free(struct registry *r);
-const char      *registry_note(const struct registry *r); /* npm_config_note's */
+const char      *registry_note(const struct registry *r);   /* npm_config_note's */
+const char      *registry_cafile(const struct registry *r); /* read at each connection; or NULL */
 
 /* The release of `package` that suits, from the registry of its scope. */
 int registry_resolve(struct registry *r, const char *package, const struct release_want *want,

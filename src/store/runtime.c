@@ -111,10 +111,14 @@ int runtime_find(const char *image, struct runtime *ret, struct err *e)
 static int read_answer(int status, const char *line, struct runtime *ret, struct err *e)
 {
     const char *slash = strrchr(line, '/');
+    char        path[STORE_PATH_MAX];
 
     *ret = (struct runtime){0};
-    if (status == 0 && slash && name_version(slash + 1, ret->version))
-        return str_copy(ret->dir, sizeof ret->dir, line);
+    if (status == 0 && slash && name_version(slash + 1, ret->version)) {
+        TRY(store_path("runtimes", path, e)); /* what parsed a registry's bytes names no place */
+        snprintf(ret->dir, sizeof ret->dir, "%s/%s", path, slash + 1);
+        return 0;
+    }
     if (status == 0 || !*line)
         return err_set(e, ERR_INTERNAL, "jerboa-fetch ended with status %d", status);
     return err_set(e, status == RUNTIME_FETCH_UNAVAILABLE ? ERR_UNAVAILABLE : ERR_INTERNAL, "%s",

@@ -10,6 +10,8 @@
 
 /* name, text (with its printf arguments), remedy (with more of them) */
 #define ERRORS(X)                                                                                  \
+    X(AUDIT, "The call was refused: the audit log of this server cannot be written (%s)",          \
+      "tell the operator of this server, who allows nothing that is not in it")                    \
     X(UNKNOWN_SANDBOX, "Sandbox '%.80s' is unknown or has expired",                                \
       "call sandbox_initialize for a new one")                                                     \
     X(BAD_IMAGE, "Image '%.80s' is not a version of Node.js",                                      \

@@ -1,5 +1,6 @@
 #include "tools/file_uri.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,7 +10,8 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-enum { URI_MAX = 3 * 4096 + 256 };
+/* Two paths, of the directory and below it, with every byte escaped. */
+enum { URI_MAX = 3 * 2 * PATH_MAX + 256 };
 
 static bool is_plain(unsigned char c)
 {

@@ -4,21 +4,25 @@
 
 #include "box/job.h"
 #include "deps/deps.h"
+#include "sandbox/telling.h"
 #include "tools/errors.h"
 #include "tools/progress.h"
 #include "tools/run_answer.h"
 #include "tools/tools.h"
+#include "tools/witness.h"
 
 enum { ANSWER_MS = 10000 };
 
 struct running {
-    struct mcp_call *call; /* NULL: cancelled, nobody waits */
-    struct job      *job;
-    struct job_spec  spec;
-    struct layer_dep deps[DEPENDENCIES_MAX];
-    json_t          *arguments; /* a cancelled call is gone before its job is */
-    bool             stops_box;
-    struct progress  progress;
+    struct mcp_call     *call; /* NULL: cancelled, nobody waits */
+    struct job          *job;
+    struct job_spec      spec;
+    struct layer_dep     deps[DEPENDENCIES_MAX];
+    json_t              *arguments; /* a cancelled call is gone before its job is */
+    bool                 stops_box;
+    struct progress      progress;
+    struct trail        *trail;
+    struct trail_subject subject; /* the same holds for it */
 };
 
 static const struct field dependency_fields[] = {
@@ -61,6 +65,8 @@ bool running_check_network(struct mcp_call *c, const struct box *b,
     return false;
 }
 
+static const char call_is_over[] = "its call is over";
+
 static void release(struct running *r)
 {
     json_decref(r->arguments);
@@ -86,8 +92,11 @@ static void on_done(void *owner, const struct job_result *result)
         r->job = job_start(&r->spec, &ops, r);
         return;
     }
+    if (result->out && !r->spec.port) /* it ran; a server tells by itself */
+        telling_run(r->trail, &r->subject, &(struct telling_program){.kind = "script"},
+                    &result->run);
     if (r->stops_box && result->box)
-        box_stop(result->box);
+        box_stop(result->box, call_is_over);
     if (!r->call)
         release(r);
     else
@@ -121,7 +130,7 @@ void running_start(struct mcp_call *c, struct box *b, const struct running_argum
     if (shares_get(t->shares, mcp_call_principal(c), &share, &e) < 0) {
         free(r);
         if (stops_box)
-            box_stop(b);
+            box_stop(b, call_is_over);
         errors_fail(c, FILES, e.msg);
         return;
     }
@@ -129,7 +138,11 @@ void running_start(struct mcp_call *c, struct box *b, const struct running_argum
     progress_init(&r->progress, box_base(b), c);
     r->arguments = json_incref((json_t *)mcp_call_arguments(c));
     r->stops_box = stops_box;
+    r->trail = t->trail;
+    r->subject = witness_subject(c);
+    trail_set_sandbox(&r->subject, box_id(b));
     r->spec = (struct job_spec){.box = b,
+                                .call = r->subject.call,
                                 .layers = t->layers,
                                 .files = share.files,
                                 .files_quota_bytes = t->files_quota_bytes,

@@ -10,6 +10,7 @@
 #include "tools/progress.h"
 #include "tools/run_answer.h"
 #include "tools/tools.h"
+#include "tools/witness.h"
 
 enum { COMMANDS_MAX = 100, TIMEOUT_MS = 300000 };
 
@@ -179,7 +180,7 @@ static void call(struct mcp_call *c)
     x->arguments = json_incref((json_t *)mcp_call_arguments(c));
     for (size_t i = 0; list[i]; i++)
         x->list[i] = list[i];
-    x->spec = (struct commands_spec){b, x->list, a.timeout_ms};
+    x->spec = (struct commands_spec){b, witness_subject(c), x->list, a.timeout_ms};
     mcp_call_set_data(c, x, executing_free);
     x->commands = commands_start(&x->spec, &ops, x);
 }

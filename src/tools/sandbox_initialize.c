@@ -72,7 +72,7 @@ static void on_ready(void *owner)
     uint16_t         host_port = 0;
 
     if (s->port && box_publish(s->box, s->port, &host_port, &e) < 0) {
-        box_stop(s->box);
+        box_stop(s->box, "its port could not be published");
         errors_fail(s->call, PORT, e.msg);
         return;
     }
@@ -103,7 +103,7 @@ static void on_cancel(struct mcp_call *c)
     struct starting *s = mcp_call_data(c);
 
     if (s->turn.box)
-        box_stop(s->box);
+        box_stop(s->box, "its call was cancelled");
 }
 
 static void call(struct mcp_call *c)

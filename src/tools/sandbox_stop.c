@@ -21,7 +21,7 @@ static void call(struct mcp_call *c)
     b = tools_find_box(c, a.container_id);
     if (!b)
         return;
-    box_stop(b);
+    box_stop(b, "its owner stopped it");
     mcp_call_structured(c, json_pack("{s:s}", "container_id", box_id(b)));
     mcp_call_finish(c, "Container %s removed.", box_id(b));
 }

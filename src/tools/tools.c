@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/errors.h"
+#include "tools/witness.h"
 
 const char tools_instructions[] =
     "Jerboa runs JavaScript in isolated Node.js sandboxes.\n"
@@ -44,10 +45,11 @@ struct box *tools_make_box(struct mcp_call *c, const char *image, const char *ne
                            bool one_call)
 {
     struct tools   *t = tools_of(c);
-    struct box_spec spec = {.image = image, .owner = mcp_call_owner(c), .one_call = one_call};
-    struct share    share;
-    struct err      e = {0};
-    struct box     *b;
+    struct box_spec spec = {
+        .image = image, .owner = mcp_call_owner(c), .one_call = one_call, .call = witness_call(c)};
+    struct share share;
+    struct err   e = {0};
+    struct box  *b;
 
     if (network && !(spec.policy = tools_find_policy(c, network))) {
         errors_fail(c, NETWORK, network);
@@ -75,6 +77,18 @@ static const struct mcp_tool *const table[] = {
 };
 enum { TABLE = sizeof table / sizeof table[0] };
 
+/* Every call passes here, so none goes without a line in the audit log. */
+static void call_tool(struct mcp_call *c)
+{
+    const struct mcp_tool *const *row = table;
+
+    if (!witness_begin(c))
+        return;
+    while (strcmp((*row)->name, mcp_call_tool(c)) != 0)
+        row++;
+    (*row)->call(c);
+}
+
 static size_t count_fields(const struct field *fields)
 {
     size_t n = 0;
@@ -97,6 +111,7 @@ static struct mcp_tool fill(const struct words *w, const struct mcp_tool *from)
         fields[i].description = words_fill(w, from->fields[i].description);
     }
     tool.fields = fields;
+    tool.call = call_tool;
     tool.description = words_fill(w, from->description);
     return tool;
 }

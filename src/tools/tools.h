@@ -22,6 +22,7 @@ struct following;
 
 struct tools {
     struct mcp_server *mcp;
+    struct trail      *trail; /* the audit log; or NULL */
     struct boxes      *boxes;
     struct layers     *layers;
     struct shares     *shares;                   /* FILES_DIR, for each who has one */

@@ -27,12 +27,29 @@ static const struct {
 } calls[] = {
     CALL(add_key),
     CALL(bpf),
+    CALL(clock_adjtime),
+    CALL(fchmod),
+    CALL(init_module),
+    CALL(io_uring_enter),
+    CALL(io_uring_register),
+    CALL(io_uring_setup),
+    CALL(mknodat),
+    CALL(name_to_handle_at),
+    CALL(openat2),
+    CALL(open_by_handle_at),
+    CALL(swapoff),
+#ifdef SYS_chmod
+    CALL(chmod),
+    CALL(creat),
+    CALL(mknod),
+    CALL(open),
+#endif
+    {"fchmodat2", 452}, /* newer than some headers */
     CALL(chroot),
     CALL(clone),
     CALL(clone3),
     CALL(fchmodat),
     CALL(fsopen),
-
     CALL(ioctl),
     CALL(keyctl),
     CALL(pidfd_open),

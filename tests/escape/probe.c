@@ -13,12 +13,14 @@
 #include <linux/keyctl.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
+#include <linux/openat2.h>
 #include <linux/perf_event.h>
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
 #include <linux/userfaultfd.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -32,7 +34,9 @@
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/swap.h>
 #include <sys/syscall.h>
+#include <sys/timex.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -135,6 +139,77 @@ probe_handle(char **a) /* a file; where it is opened by its number, somewhere be
         return -1;
     fd = open_by_handle_at(beside, handle, O_RDONLY);
     return fd < 0 || read(fd, text, sizeof text - 1) < 0 ? -1 : say(text);
+}
+
+/* ---- cgroups of version 1, of which the sandbox sees none: it mounts one on /tmp ---- */
+
+static int mount_cgroup(const char *controller)
+{
+    return mount("cgroup", "/tmp", "cgroup", 0, controller);
+}
+
+/* Its own place in the hierarchy, as it sees it. */
+static int own_cgroup(const char *controller, char ret[WORD_MAX])
+{
+    char  line[WORD_MAX];
+    int   found = -1;
+    FILE *file = fopen("/proc/self/cgroup", "r");
+
+    while (file && found < 0 && fgets(line, sizeof line, file)) {
+        char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
+        if (!path)
+            continue;
+        *path++ = '\0';
+        path[strcspn(path, "\n")] = '\0';
+        if (strcmp(names + 1, controller) == 0)
+            found = snprintf(ret, WORD_MAX, "%s", path);
+    }
+    if (file)
+        fclose(file);
+    return found < 0 ? -1 : 0;
+}
+
+/* Into init's, around which the limits of the sandbox do not stand. */
+static int probe_leave_cgroup(char **a)
+{
+    char path[WORD_MAX];
+
+    if (mount_cgroup("pids") < 0 || write_file("/tmp/tasks", "0") < 0 ||
+        own_cgroup("pids", path) < 0)
+        return -1;
+    errno = ESRCH;
+    return strcmp(path, "/") == 0 ? say(a[0]) : -1;
+}
+
+static int probe_raise_limit(char **a)
+{
+    static const char more[] = "1073741824\n";
+    char              own[WORD_MAX], path[2 * WORD_MAX], now[WORD_MAX] = "";
+    int               fd;
+
+    if (own_cgroup("memory", own) < 0 || mount_cgroup("memory") < 0)
+        return -1;
+    snprintf(path, sizeof path, "/tmp%s/../memory.memsw.limit_in_bytes", own);
+    (void)write_file(path, more); /* which must be the larger, where the kernel has it */
+    snprintf(path, sizeof path, "/tmp%s/../memory.limit_in_bytes", own);
+    if (write_file(path, more) < 0 || (fd = open(path, O_RDONLY)) < 0 ||
+        read(fd, now, sizeof now - 1) < 0)
+        return -1;
+    errno = EPERM;
+    return strcmp(now, more) == 0 ? say(a[0]) : -1;
+}
+
+/* What the kernel starts outside, as root, when a group becomes empty: it stays what it was. */
+static int probe_release_agent(char **a)
+{
+    char    now[WORD_MAX];
+    ssize_t n;
+    int     fd;
+
+    if (mount_cgroup("memory") < 0 || (fd = open("/tmp/release_agent", O_RDWR)) < 0 ||
+        (n = read(fd, now, sizeof now)) < 0 || pwrite(fd, now, (size_t)n, 0) < 0)
+        return -1;
+    return say(a[0]);
 }
 
 /* ---- namespaces ---- */
@@ -282,6 +357,69 @@ static int probe_userfaultfd(char **a)
     return syscall(SYS_userfaultfd, UFFD_USER_MODE_ONLY) < 0 ? -1 : say(a[0]);
 }
 
+/* With arguments that can do no harm the call itself says no, in other words than a wall does. */
+static int reached(int r, int answer, const char *word)
+{
+    return r < 0 && errno == answer ? say(word) : -1;
+}
+
+static int probe_module(char **a) /* no module at all */
+{
+    char junk[64] = "jerboa";
+
+    return reached((int)syscall(SYS_init_module, junk, sizeof junk, ""), ENOEXEC, a[0]);
+}
+
+static int probe_swap(char **a) /* a file that is not there */
+{
+    return reached(swapoff("/jerboa/no/such"), ENOENT, a[0]);
+}
+
+static int probe_clock(char **a) /* it stays what it was */
+{
+    struct timex now = {0}, same = {0};
+
+    if (clock_adjtime(CLOCK_REALTIME, &now) < 0)
+        return -1;
+    same.modes = ADJ_TICK;
+    same.tick = now.tick;
+    return clock_adjtime(CLOCK_REALTIME, &same) < 0 ? -1 : say(a[0]);
+}
+
+/* ---- terminals ---- */
+
+/* A terminal that is nobody's yet; it is there until stdin ends. */
+static int terminal(char **a)
+{
+    char        byte;
+    int         fd = posix_openpt(O_RDWR | O_NOCTTY);
+    const char *name;
+
+    (void)a;
+    if (fd < 0 || grantpt(fd) < 0 || unlockpt(fd) < 0 || !(name = ptsname(fd)) ||
+        chmod(name, 0666) < 0)
+        return -1;
+    puts(name);
+    fflush(stdout);
+    return read(0, &byte, 1) < 0 ? -1 : 0;
+}
+
+/* What is typed there by somebody else: whoever reads from the terminal takes it for the user's. */
+static int probe_type(char **a) /* a terminal, the word */
+{
+    char line[WORD_MAX] = "";
+    int  fd;
+
+    if (setsid() < 0 || (fd = open(a[0], O_RDONLY)) < 0) /* now it is ours */
+        return -1;
+    for (const char *c = a[1]; *c; c++)
+        if (ioctl(fd, TIOCSTI, c) < 0)
+            return -1;
+    if (ioctl(fd, TIOCSTI, "\n") < 0 || read(fd, line, sizeof line - 1) < 0)
+        return -1;
+    return say(line);
+}
+
 /* ---- keys and shared memory: what the host put there, by `with-key` and `shm-put` ---- */
 
 static int probe_key(char **a) /* its name */
@@ -421,6 +559,86 @@ static int probe_create(char **a)
                                                                                             : 0;
 }
 
+/* Every other call that takes a mode: an existing file, or one that it makes. */
+#ifdef SYS_chmod
+static int set_chmod(const char *path)
+{
+    return (int)syscall(SYS_chmod, path, 06755);
+}
+
+static int set_creat(const char *path)
+{
+    return (int)syscall(SYS_creat, path, 06755);
+}
+
+static int set_open(const char *path)
+{
+    return (int)syscall(SYS_open, path, O_WRONLY | O_CREAT, 06755);
+}
+
+static int set_mknod(const char *path)
+{
+    return (int)syscall(SYS_mknod, path, S_IFREG | 06755, 0);
+}
+#endif
+
+static int set_fchmod(const char *path)
+{
+    return (int)syscall(SYS_fchmod, open(path, O_WRONLY | O_CREAT, 0600), 06755);
+}
+
+static int set_fchmodat2(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+
+    return fd < 0 ? -1 : (int)syscall(452 /* fchmodat2 */, AT_FDCWD, path, 06755, 0);
+}
+
+static int set_mknodat(const char *path)
+{
+    return (int)syscall(SYS_mknodat, AT_FDCWD, path, S_IFREG | 06755, 0);
+}
+
+static int set_openat2(const char *path)
+{
+    struct open_how how = {.flags = O_WRONLY | O_CREAT, .mode = 06755};
+
+    return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+}
+
+static int set_tmpfile(const char *path) /* it has no name until the end */
+{
+    char own[64], dir[WORD_MAX];
+    int  fd;
+
+    snprintf(dir, sizeof dir, "%.*s", (int)(strrchr(path, '/') - path), path);
+    fd = (int)syscall(SYS_openat, AT_FDCWD, dir, O_TMPFILE | O_WRONLY, 06755);
+    snprintf(own, sizeof own, "/proc/self/fd/%d", fd);
+    return fd < 0 ? -1 : linkat(AT_FDCWD, own, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
+static int probe_set_id(char **a) /* the call, a file: who sent it looks at it from outside */
+{
+    static const struct {
+        const char *name;
+        int (*set)(const char *path);
+    } ways[] = {
+#ifdef SYS_chmod
+        {"chmod", set_chmod},     {"creat", set_creat},         {"open", set_open},
+        {"mknod", set_mknod},
+#endif
+        {"fchmod", set_fchmod},   {"fchmodat2", set_fchmodat2}, {"mknodat", set_mknodat},
+        {"openat2", set_openat2}, {"openat", set_tmpfile},
+    };
+
+    umask(0);
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
+        if (strcmp(ways[i].name, a[0]) == 0)
+            return ways[i].set(a[1]) < 0 ? -1 : 0;
+    errno = EINVAL;
+    return -1;
+}
+
 static int probe_device(char **a) /* a device, the word */
 {
     char byte;
@@ -461,6 +679,27 @@ static int probe_processes(char **a) /* how many at a time, the word */
             close(ends[1]);
             _exit(read(ends[0], &byte, 1) != 0);
         }
+    }
+    return say(a[1]);
+}
+
+static void *stay(void *unused)
+{
+    pause();
+    return unused;
+}
+
+static int probe_threads(char **a) /* how many at a time, the word */
+{
+    pthread_attr_t small;
+    pthread_t      thread;
+
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 1 << 16);
+    for (long n = strtol(a[0], NULL, 10); n > 0; n--) {
+        errno = pthread_create(&thread, &small, stay, NULL);
+        if (errno)
+            return -1;
     }
     return say(a[1]);
 }
@@ -522,6 +761,16 @@ static const struct {
     {"limits", 1, probe_limits},
     {"affinity", 1, probe_affinity},
     {"core", 1, probe_core},
+    {"leave-cgroup", 1, probe_leave_cgroup},
+    {"raise-limit", 1, probe_raise_limit},
+    {"release-agent", 1, probe_release_agent},
+    {"module", 1, probe_module},
+    {"swap", 1, probe_swap},
+    {"clock", 1, probe_clock},
+    {"terminal", 0, terminal},
+    {"type", 2, probe_type},
+    {"set-id", 2, probe_set_id},
+    {"threads", 2, probe_threads},
 };
 
 int main(int argc, char **argv)

@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { jerboa, printed, tempDir, writeFiles } from './jerboa.mjs';
 import { here, makeNetwork } from './network.mjs';
 
-const limit = { timeout: 120_000 };
+const limit = { timeout: 240_000 };
 
 /** What answers, by whom. The first two are registries: npm's own, and one of a scope. */
 const scoped = 'registry.example:8080';

@@ -37,6 +37,13 @@ async function stopped() {
 const unread = (read) => read.then(() => assert.fail('it was read'), (e) => ({ isError: true, content: [{ type: 'text', text: e.message.replace(/^MCP error -?\d+: /, '') }] }));
 
 const provoke = {
+  AUDIT: async (t) => { // the log's directory is gone
+    const dir = path.join(tempDir(t), 'logs');
+    fs.mkdirSync(dir);
+    const strict = await connectFor(t, modern, ['--audit', path.join(dir, 'log'), '--audit-strict']);
+    fs.renameSync(dir, `${dir}-elsewhere`);
+    return strict.once('1');
+  },
   UNKNOWN_SANDBOX: () => s.exec('js-sbx-00000000-0000-4000-8000-000000000000', 'true'),
   BAD_IMAGE: () => s.once('1', { image: 'python:3' }),
   NO_RUNTIME: () => s.once('1', { image: 'node:99' }),

@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib';
 import { arch, deferred, fetchRuntime, makeStore, nodePackage, nodeTgz, npmTgz, partOf, program,
   runProgram, serve, sha512, soundPackages, storeEnv, storeLeftovers, tgz } from './registry.mjs';
 
-const limit = { timeout: 60_000 };
+const limit = { timeout: 180_000 };
 
 /** Fails as it must: one sentence, the status, and nothing left in the store but `left`. */
 async function assertFails(t, { registry, status = 1, sentence, image, left = [] }) {

@@ -6,13 +6,16 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { before, describe, test } from 'node:test';
 import { assertGone, copyPrograms, processes, root, start, tempDir, until, withoutNotice } from './jerboa.mjs';
+import { legacy } from './mcp.mjs';
 
 let hostile; // the program without a mode
+let states, types, mutations; // its tables
 before(() => {
   const file = path.join(tempDir(), 'hostile-init');
   execFileSync('musl-gcc', ['-std=gnu17', '-D_GNU_SOURCE', '-Wall', '-Werror', '-Os', '-static', '-s', `-I${root}/src`,
     '-o', file, `${root}/tests/programs/hostile-init.c`]);
   hostile = fs.readFileSync(file);
+  [states, types, mutations] = execFileSync(file, ['tables'], { encoding: 'utf8' }).trim().split('\n').map((line) => line.split(' '));
 });
 
 /** Programs in a directory of their own, init being the hostile one in this mode. */
@@ -61,11 +64,11 @@ const endless = {
 };
 
 // Those wait for half a minute and do next to nothing: the others go on meanwhile.
-describe('hostile', { concurrency: 2, timeout: 300_000 }, () => {
-  test('an init that goes on for ever', { timeout: 60_000, concurrency: true }, async (t) => {
-    await Promise.all(Object.entries(endless).map(([mode, [args, statuses]]) => t.test(mode, { timeout: 50_000 }, async (t) => {
+const alone = () => describe('jerboa run', { concurrency: 2 }, () => {
+  test('an init that goes on for ever', { timeout: 180_000, concurrency: true }, async (t) => {
+    await Promise.all(Object.entries(endless).map(([mode, [args, statuses]]) => t.test(mode, { timeout: 180_000 }, async (t) => {
       const { dir, program } = prepare(t, mode);
-      const r = await begin(program, args, 40).ended;
+      const r = await begin(program, args, 120).ended;
       assert.equal(r.signal, null, 'it did not end');
       assert.match(r.stderr, /^jerboa: \S[^\n]+\n$/);
       assert.ok(statuses.includes(r.status), `status ${r.status}`);
@@ -74,17 +77,17 @@ describe('hostile', { concurrency: 2, timeout: 300_000 }, () => {
   });
 
   for (const [mode, sentence] of Object.entries(refused))
-    test(mode, { timeout: 20_000 }, async (t) => {
+    test(mode, { timeout: 90_000 }, async (t) => {
       const { dir, program } = prepare(t, mode);
-      const r = await begin(program, [], 10).ended;
+      const r = await begin(program, [], 60).ended;
       assertSentence(r, sentence);
       if (!mode.startsWith('data')) assert.equal(r.stdout, '');
       await assertGone(dir);
     });
 
-  test('past-window, while nobody reads', { timeout: 20_000 }, async (t) => {
+  test('past-window, while nobody reads', { timeout: 90_000 }, async (t) => {
     const { dir, program } = prepare(t, 'past-window');
-    const child = start(['run', '-e', '0'], { program, seconds: 15, stdio: ['ignore', 'pipe', 'pipe'], keep: false });
+    const child = start(['run', '-e', '0'], { program, seconds: 60, stdio: ['ignore', 'pipe', 'pipe'], keep: false });
     await once(child.stdout, 'readable'); // takes the first bytes and no more
     await until(() => processes(dir).every((p) => p.name === 'jerboa'), 'the sandbox outlived its broken window');
     const said = [];
@@ -95,10 +98,144 @@ describe('hostile', { concurrency: 2, timeout: 300_000 }, () => {
     await assertGone(dir);
   });
 
-  test('data on a channel that is not open is dropped', { timeout: 20_000 }, async (t) => {
+  test('data on a channel that is not open is dropped', { timeout: 90_000 }, async (t) => {
     const { dir, program } = prepare(t, 'data-unknown-channel');
-    const r = await begin(program, [], 10).ended;
+    const r = await begin(program, [], 60).ended;
     assert.deepEqual([r.status, r.stdout, r.stderr], [0, '', '']);
     await assertGone(dir);
   });
+});
+
+// ---- jerboa serve: every type of frame, changed in every way, in every state of a sandbox ----
+
+// With s states, case (type t, mutation m) is tried in state (t + m + SHIFT) mod s: so each type meets each mutation, and each of both meets
+// each state. SHIFT=0 to s-1 are all triples. Whatever the hostile one does: each call is answered once, by its result or one sentence, while
+// another sandbox of the same server goes on; and when it is over, the server has the children and descriptors that it had before.
+const shift = +(process.env.SHIFT ?? 0);
+
+/** A server on stdio that counts answers, a sandbox in it with the real init, and from then on a hostile one for each that is made. */
+async function serve(t, args) {
+  const dir = tempDir(t), program = copyPrograms(dir), init = path.join(dir, 'jerboa-init');
+  const child = start(['serve', '--pool', '0', '--network', 'none', '--sandboxes', '100', ...args], { program, seconds: 380 });
+  t.after(() => child.kill('SIGKILL'));
+  const answers = new Map(), waiting = new Map();
+  let id = 0, rest = '';
+  const decoder = new TextDecoder();
+  child.stdout.on('data', (piece) => {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
+    rest = lines.pop();
+    for (const m of lines.map((line) => JSON.parse(line)).filter((m) => m.id !== undefined)) {
+      answers.set(m.id, (answers.get(m.id) ?? 0) + 1);
+      waiting.get(m.id)?.(m);
+    }
+  });
+  const send = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  const ask = (method, params) => new Promise((resolve, reject) => {
+    const own = ++id;
+    child.ended.then((r) => reject(new Error(`the server ended: ${JSON.stringify([r.status, r.signal])} ${r.stderr.slice(-2000)}`)));
+    waiting.set(own, resolve);
+    send({ id: own, method, params });
+  });
+  const call = async (name, more) => {
+    const { result, error } = await ask('tools/call', { name, arguments: more });
+    return result ?? assert.fail(JSON.stringify(error));
+  };
+  await ask('initialize', { protocolVersion: legacy, capabilities: {}, clientInfo: { name: 'test', version: '1' } });
+  send({ method: 'notifications/initialized' });
+  const good = (await call('sandbox_initialize', {})).content[0].text;
+  const others = async (word) => assert.equal((await call('sandbox_exec', { container_id: good, commands: [`echo ${word}`] })).content[0].text, `${word}\n`);
+  await others('first');
+  const has = () => [fs.readdirSync(`/proc/${child.pid}/fd`).length, fs.readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim()];
+  const before = has();
+  return {
+    call, others,
+    /** The next sandbox has this init. */
+    become(line) {
+      fs.writeFileSync(`${init}.new`, Buffer.concat([hostile, Buffer.from(`\n${line}`)]), { mode: 0o755 });
+      fs.renameSync(`${init}.new`, init);
+    },
+    same: () => until(() => JSON.stringify(has()) === JSON.stringify(before), () => `${JSON.stringify(before)} became ${JSON.stringify(has())}`, 20),
+    async end() {
+      await others('last');
+      child.stdin.end();
+      const r = await child.ended;
+      assert.deepEqual([r.status, r.signal], [0, null], r.stderr.slice(-2000));
+      assert.doesNotMatch(r.stderr, /Sanitizer|runtime error|Assertion/);
+      assert.deepEqual([...answers.values()].filter((n) => n !== 1), [], 'a call was answered twice');
+      assert.equal(answers.size, id, 'a call was not answered');
+      await assertGone(dir);
+    },
+  };
+}
+
+/** A result, or one printable sentence in front. */
+function assertAnswered(r, what) {
+  if (!r.isError) return;
+  // Of commands, what they printed stands in front, and what follows the sentence is a line of its own.
+  const text = r.content.map((c) => c.text).find(Boolean).replace(/^(Command \d failed with [^\n]+):\n$/, '$1.');
+  assert.match(text, /^[^\n]+\.$/, what);
+  assert.doesNotMatch(text, /[\0-\x1f\x7f-\x9f]/, what);
+}
+
+/** What is asked of the hostile sandbox, so that it comes into its state, with `more` arguments. */
+const asked = {
+  stop: (s, container_id) => s.call('sandbox_stop', { container_id }),
+  command: (s, container_id, more) => s.call('sandbox_exec', { container_id, commands: ['true', 'true'], ...more }),
+  dial: (s, container_id, more) => s.call('run_js', { container_id, code: '1', listenOnPort: 3000, ...more }),
+};
+asked.dialled = asked.dial;
+const runs = (s, container_id, more) => s.call('run_js', { container_id, code: '1', ...more });
+
+/** A sandbox from its beginning to its end. */
+async function meet(s, line, more) {
+  const [state] = line.split(' ');
+  s.become(line);
+  const made = await s.call('sandbox_initialize', {});
+  assertAnswered(made, line);
+  if (made.isError) return made;
+  const container_id = made.content[0].text, r = await (asked[state] ?? runs)(s, container_id, more);
+  assertAnswered(r, line);
+  assertAnswered(await s.call('sandbox_stop', { container_id }), line); // what a frame that was dropped has left
+  return r;
+}
+
+const isHeld = (state) => ['gate', 'held', 'released'].includes(state);
+const everything = () => types.flatMap((type, t) => mutations.map((mutation, m) => `${states[(t + m + shift) % states.length]} ${type} ${mutation}`));
+
+const besideOthers = () => describe('jerboa serve', { concurrency: true }, () => {
+  const workers = { 'one half': (line, i) => !isHeld(line.split(' ')[0]) && i % 2 === 0, 'the other': (line, i) => !isHeld(line.split(' ')[0]) && i % 2 === 1, 'at the gate': (line) => isHeld(line.split(' ')[0]) };
+  for (const [name, wanted] of Object.entries(workers))
+    test(`types of frames and mutations, ${name}`, async (t) => {
+      const s = await serve(t, name === 'at the gate' ? ['--hold', '300s'] : ['--hold', '0']);
+      const lines = everything().filter(wanted);
+      for (const line of lines) {
+        await Promise.all([meet(s, line), s.others('meanwhile')]).catch((e) => { e.message = `${line}: ${e.message}`; throw e; });
+        await s.same().catch((e) => { e.message = `${line}: ${e.message}`; throw e; });
+      }
+      await s.end();
+      t.diagnostic(`${lines.length} cases`);
+      assert.ok(lines.length > 100);
+    });
+
+  test('silence in each state', async (t) => {
+    const s = await serve(t, ['--hold', '0']);
+    const answers = [];
+    for (const state of states.filter((name) => !isHeld(name) && name !== 'before-hello')) {
+      s.become(`${state} silent`);
+      const container_id = (await s.call('sandbox_initialize', {})).content[0].text; // it has said hello
+      answers.push((asked[state] ?? runs)(s, container_id, { timeoutMs: 1000 }).then((r) => { assertAnswered(r, state); return s.call('sandbox_stop', { container_id }); }));
+    }
+    s.become('before-hello silent');
+    answers.push(s.call('sandbox_initialize', {}));
+    await s.others('meanwhile');
+    for (const r of await Promise.all(answers)) assertAnswered(r, 'silence');
+    await s.same();
+    await s.end();
+  });
+});
+
+// Half of both is waiting.
+describe('hostile', { concurrency: true, timeout: 400_000 }, () => {
+  alone();
+  besideOthers();
 });

@@ -142,7 +142,7 @@ for (const [name, variant] of Object.entries(variants)) {
       assert.ok(requests() - asked <= 2, `${requests() - asked} more requests after a cancel`);
       const began = Date.now(); // a call that still runs would hold the server for two seconds
       await server.stop();
-      assert.ok(Date.now() - began < 1500, 'the call still ran');
+      assert.ok(Date.now() - began < 1900, 'the call still ran');
     });
 
     test('resources, prompts, completion', async (t) => {
@@ -233,7 +233,7 @@ describe('Inspector', limit, () => {
   async function inspect(t, ...args) {
     const home = await mkdtemp(path.join(tmpdir(), 'inspector-'));
     t.after(() => rm(home, { recursive: true, force: true }));
-    const options = { env: { ...process.env, HOME: home }, timeout: 30_000 };
+    const options = { env: { ...process.env, HOME: home }, timeout: 120_000 };
     return new Promise((resolve, reject) => {
       execFile(process.execPath, [launcher(), '--cli', ...args, '--format', 'json', '--quiet'], options,
         (error, stdout, stderr) => (error ? reject(new Error(`${error.message}\n${stderr}`)) : resolve(JSON.parse(stdout).result)));

@@ -11,7 +11,7 @@ const build = path.resolve(process.env.JERBOA_BUILD ?? 'build');
 export const program = path.join(build, 'tests/conformance-server');
 export const modern = '2026-07-28';
 export const legacy = '2025-11-25';
-export const limit = { timeout: 60_000 };
+export const limit = { timeout: 180_000 };
 const ns = 'io.modelcontextprotocol/';
 export const tasksExtension = { extensions: { [`${ns}tasks`]: {} } };
 

@@ -11,7 +11,7 @@ import { after, before, test } from 'node:test';
 import { makeStore, program, tgz } from './registry.mjs';
 import { makeCertificate, makeToken, publish, startVerdaccio } from './verdaccio.mjs';
 
-const limit = { timeout: 60_000 };
+const limit = { timeout: 180_000 };
 const jerboa = path.join(path.dirname(program), 'jerboa');
 const npmPath = path.resolve(path.dirname(process.execPath), '../lib/node_modules/npm');
 

@@ -69,7 +69,7 @@ for (const [what, url, args] of [
   });
 
 /** npm itself would try for more than a minute. */
-const AT_ONCE_MS = 15_000;
+const AT_ONCE_MS = 40_000;
 
 for (const [what, url, args, rule] of [
   ['by address', () => four.url, ['--network', 'none'], () => `127.0.0.1, port ${four.port}: network policy 'none' (--allow ${four.host}, or --network internet)`],

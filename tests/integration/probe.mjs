@@ -12,11 +12,12 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 
 const PLAIN = 8080, SECURE = 8443;
+const PATIENCE = 40; // seconds, of each client: egress.test.mjs tells by them what is refused from what is silent
 const job = JSON.parse(await text(process.stdin));
 const undici = await import(process.argv[2]);
 const inUrl = (host) => (host.includes(':') ? `[${host}]` : host);
 const url = (scheme, host, port) => `${scheme}://${inUrl(host)}:${port}/`;
-const signal = () => AbortSignal.timeout(5000);
+const signal = () => AbortSignal.timeout(PATIENCE * 1000);
 
 const request = (module, address) => new Promise((resolve, reject) => {
   module.get(address, { agent: false, signal: signal() }, (response) => text(response).then(resolve, reject)).on('error', reject);
@@ -30,7 +31,7 @@ async function connect(host) {
 
 const webSocket = (host) => new Promise((resolve, reject) => {
   const socket = new WebSocket(url('ws', host, PLAIN));
-  const timer = setTimeout(() => reject(new Error('timeout')), 5000);
+  const timer = setTimeout(() => reject(new Error('timeout')), PATIENCE * 1000);
   socket.onmessage = (event) => { clearTimeout(timer); resolve(event.data); };
   socket.onerror = () => { clearTimeout(timer); reject(new Error('websocket')); };
 });
@@ -43,7 +44,7 @@ async function command(file, args) {
 }
 
 const python = `import socket, sys
-s = socket.create_connection((sys.argv[1], ${PLAIN}), 5)
+s = socket.create_connection((sys.argv[1], ${PLAIN}), ${PATIENCE})
 s.sendall(b'GET / HTTP/1.0\\r\\n\\r\\n')
 b = b''
 while True:
@@ -54,7 +55,7 @@ print(b.decode().split('\\r\\n\\r\\n')[1], end='')`;
 
 /** Who is checked must be a name or an address: other spellings are those of an address. */
 const pythonSecure = `import socket, ssl, sys
-s = socket.create_connection((sys.argv[1], ${SECURE}), 5)
+s = socket.create_connection((sys.argv[1], ${SECURE}), ${PATIENCE})
 name = sys.argv[1] if sys.argv[1][0].isalpha() else s.getpeername()[0]
 t = ssl.create_default_context().wrap_socket(s, server_hostname=name)
 t.sendall(b'GET / HTTP/1.0\\r\\n\\r\\n')
@@ -65,7 +66,7 @@ while True:
     b += p
 print(b.decode().split('\\r\\n\\r\\n')[1], end='')`;
 
-const curl = (address) => command('curl', ['-gsf', '--max-time', '5', '--noproxy', '*', address]);
+const curl = (address) => command('curl', ['-gsf', '--max-time', `${PATIENCE}`, '--noproxy', '*', address]);
 
 /** Installs a package whose only file is the signature. */
 async function npmInstall(host) {

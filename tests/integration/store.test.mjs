@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { arch, deferred, makeStore, nodePackage, nodeTgz, npmTgz, partOf, program, runProgram, serve,
   soundPackages, storeEnv, storeLeftovers, tgz } from './registry.mjs';
 
-const limit = { timeout: 120_000 };
+const limit = { timeout: 240_000 };
 const jerboa = path.join(path.dirname(program), 'jerboa');
 const pull = (store, registry, ...args) => runProgram(jerboa, ['pull', ...args], storeEnv(store, registry?.url));
 const entry = (version) => `node-${version}-${arch}`;

@@ -11,24 +11,24 @@ nothingAhead();
 
 describe('limits', limit, () => {
   test('age', async (t) => {
-    const s = await connectFor(t, variants['stdio, modern'], ['--age', '700ms']);
+    const s = await connectFor(t, variants['stdio, modern'], ['--age', '4s']);
     const container_id = await s.sandbox();
     printed(await s.run(container_id, 'console.log(1)'), '1\n');
     const r = failed(await s.run(container_id, 'console.log("still"); setInterval(() => {}, 1000)'), 'sandbox_lost', /reached its age/);
     assert.equal(r.structuredContent.stdout, 'still\n');
     refused(await s.run(container_id, '1'), /is unknown or has expired/);
-    await until(() => descendants(s.pid).length === 0, 'something is left', 2);
+    await until(() => descendants(s.pid).length === 0, 'something is left');
   });
 
   test('idle', async (t) => {
-    const s = await connectFor(t, variants['HTTP, modern'], ['--idle', '600ms']);
+    const s = await connectFor(t, variants['HTTP, modern'], ['--idle', '3s']);
     const container_id = await s.sandbox();
     for (let i = 0; i < 3; i++) {
-      await sleep(300);
+      await sleep(1200);
       assert.ok(!(await s.exec(container_id, 'true')).isError); // each use counts
     }
-    printed(await s.run(container_id, 'await new Promise((resolve) => setTimeout(resolve, 900)); console.log("busy")'), 'busy\n');
-    await until(() => descendants(s.pid).length === 0, 'it is still there', 3);
+    printed(await s.run(container_id, 'await new Promise((resolve) => setTimeout(resolve, 4000)); console.log("busy")'), 'busy\n');
+    await until(() => descendants(s.pid).length === 0, 'it is still there');
     refused(await s.exec(container_id, 'true'), /is unknown or has expired/);
   });
 
@@ -44,7 +44,7 @@ describe('limits', limit, () => {
   test('an ephemeral one leaves nothing', async (t) => {
     const s = await connectFor(t, variants['stdio, legacy'], ['--sandboxes', '1']);
     for (let i = 0; i < 4; i++) printed(await s.once(`console.log(${i})`), `${i}\n`);
-    await until(() => descendants(s.pid).length === 0, 'something is left', 2);
+    await until(() => descendants(s.pid).length === 0, 'something is left');
   });
 
   test('a network of its own', async (t) => {
@@ -81,7 +81,7 @@ describe('images', limit, () => {
       }
     refused(await s.call('sandbox_initialize', { image: 'python:3' }), /python:3.*leave image out/);
     assert.ok(!fs.existsSync(marker));
-    assert.deepEqual(descendants(s.pid).filter((p) => p.name !== 'jerboa-fetch'), []);
+    assert.deepEqual(descendants(s.pid).filter((p) => !/^(jerboa-fetch|fetch-)/.test(p.name)), []);
   });
 });
 
@@ -115,7 +115,7 @@ describe('words that try to be commands', limit, () => {
     for (const container_id of [...words, ` ${real}`, `${real} `, real.toUpperCase(), `${real}\u0000`, real.slice(0, -1), '', 'x'.repeat(129)])
       for (const r of [await answer(s.run(container_id, '1')), await answer(s.exec(container_id, 'true')), await answer(s.call('sandbox_stop', { container_id }))])
         assert.ok(r.isError && r.content.length === 1 && r.structuredContent === undefined, JSON.stringify([container_id, r]));
-    assert.deepEqual(inside(s.pid), []);
+    await until(() => inside(s.pid).length === 0, 'something runs');
     printed(await s.run(real, 'console.log("untouched")'), 'untouched\n');
   });
 
@@ -143,6 +143,6 @@ describe('words that try to be commands', limit, () => {
     for (const more of [{ listenOnPort: 0 }, { listenOnPort: 70000 }, { listenOnPort: '80' }, { timeoutMs: 0 }, { timeoutMs: -1 }, { timeoutMs: 1e12 }, { code: 1 }, { code: null }, { dependencies: {} }, { dependencies: 'ms' }])
       assert.ok((await answer(s.run(container_id, 'console.log("ran")', more))).isError, JSON.stringify(more));
     assert.ok((await answer(s.call('run_js', { container_id }))).isError);
-    assert.deepEqual(inside(s.pid), []);
+    await until(() => inside(s.pid).length === 0, 'something runs');
   });
 });

@@ -76,7 +76,7 @@ describe('servers', limit, () => {
 
   test('all of them end with the sandbox', async () => {
     await s.call('sandbox_stop', { container_id });
-    await until(() => inside(s.pid).length === 0, 'they still run', 2);
+    await until(() => inside(s.pid).length === 0, 'they still run');
     await assert.rejects(get(port));
   });
 });
@@ -180,7 +180,7 @@ describe('servers that fail', limit, () => {
       new RegExp(`port ${other} did not answer within 700 ms; the server goes on in the background: .*read its log, /workspace/output-${other}\\.log`));
     assert.ok(performance.now() - began > 650); // clocks differ by some
     assert.equal(r.structuredContent.server.url, `http://127.0.0.1:${other}`);
-    assert.equal(text(await s.exec(container_id, `cat output-${other}.log`)), 'thinking\n');
+    assert.equal(text(await s.exec(container_id, `until [ -s output-${other}.log ]; do sleep 0.05; done; cat output-${other}.log`)), 'thinking\n');
   });
 
   test('a cancel while it is waited for ends it', async () => {
@@ -192,7 +192,7 @@ describe('servers that fail', limit, () => {
     await until(() => count() > earlier, 'it did not start');
     controller.abort();
     await assert.rejects(call);
-    await until(() => count() === earlier, 'it still runs', 1);
+    await until(() => count() === earlier, 'it still runs');
     started(await s.run(container_id, answering(other, 'then'), { listenOnPort: other }), other, `output-${other}.log`);
   });
 });

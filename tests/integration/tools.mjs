@@ -19,7 +19,7 @@ const { default: { default: Ajv = undefined, Ajv2020 = Ajv } } = await load('ajv
 
 const names = ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer'];
 const info = { name: 'jerboa-tests', version: '1.0.0' };
-export const limit = { timeout: 60_000 };
+export const limit = { timeout: 180_000 };
 
 /** How a client may come. */
 export const variants = {
@@ -123,7 +123,7 @@ export async function connect({ http, mode = 'legacy', version, token, wrap = []
     async close() {
       await client.close();
       await server.stop();
-      await until(() => processes(programs).length === 0, () => `left behind: ${JSON.stringify(processes(programs))}\n${server.log()}`, 5);
+      await until(() => processes(programs).length === 0, () => `left behind: ${JSON.stringify(processes(programs))}\n${server.log()}`);
       fs.rmSync(programs, { recursive: true });
       assert.doesNotMatch(server.log(), /Sanitizer|runtime error|Assertion/); // on stdio nobody sees how it exited
     },

@@ -159,7 +159,7 @@ for (const [name, variant] of Object.entries(variants))
       assert.deepEqual(seen.map((p) => p.progress), seen.map((p) => p.progress).toSorted((a, b) => a - b));
       assert.equal(new Set(seen.map((p) => p.progress)).size, seen.length);
       const lines = [];
-      await s.call('sandbox_exec', { container_id, commands: ['echo begun; sleep 0.5'] }, { onprogress: (p) => lines.push(p.message) });
+      await s.call('sandbox_exec', { container_id, commands: ['echo begun; sleep 1'] }, { onprogress: (p) => lines.push(p.message) });
       assert.ok(lines.includes('begun'), JSON.stringify(lines));
     });
 

@@ -2,7 +2,13 @@
  *
  * The mode is the last line of its own file: a test copies the program and appends a name. A mode
  * behaves up to a stage (greets, takes files, starts "the program") and then does its one deed;
- * afterwards it swallows what comes and ends with its stdin, unless the deed was to end. */
+ * afterwards it swallows what comes and ends with its stdin, unless the deed was to end.
+ *
+ * Or the line has three words, STATE TYPE MUTATION, of three tables: it behaves until the sandbox
+ * is in that state, sends a frame of that type so changed, and exits. `STATE silent` sends nothing
+ * from then on. Called with a word on its command line it prints the tables, for whoever wants to
+ * try all of them. */
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -396,32 +402,388 @@ static const struct mode {
     {"error-started", STARTED, error_on_channel},
 };
 
-static const struct mode *find_mode(void)
+/* The last line of our own file. */
+static const char *own_line(void)
 {
-    char  tail[64] = {0}, *name;
-    FILE *self = fopen("/proc/self/exe", "r");
+    static char tail[80];
+    char       *line;
+    FILE       *self = fopen("/proc/self/exe", "r");
 
     if (!self)
-        return NULL;
+        return "";
     fseek(self, 1 - (long)sizeof tail, SEEK_END);
     size_t n = fread(tail, 1, sizeof tail - 1, self);
     fclose(self);
-    if (n != sizeof tail - 1)
-        return NULL;
-    name = memrchr(tail, '\n', sizeof tail - 1);
-    for (size_t i = 0; name && i < sizeof modes / sizeof modes[0]; i++)
-        if (strcmp(modes[i].name, name + 1) == 0)
+    line = n == sizeof tail - 1 ? memrchr(tail, '\n', n) : NULL;
+    return line ? line + 1 : "";
+}
+
+static const struct mode *find_mode(const char *name)
+{
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+        if (strcmp(modes[i].name, name) == 0)
             return &modes[i];
     return NULL;
 }
 
-int main(void)
-{
-    const struct mode *mode = find_mode();
-    char               swallowed[4096];
+/* ---- every state, type and mutation ---- */
 
-    if (!mode)
+/* What a well-behaved init would have said by now. */
+static struct {
+    uint32_t file, process; /* their channels, 0: none */
+    unsigned scans;
+    bool     runs_to_its_end;
+} story;
+
+static void put_rows(uint32_t to)
+{
+    struct __attribute__((packed)) {
+        uint8_t  kind;
+        uint64_t size;
+        int64_t  changed_ns;
+        uint32_t length;
+        char     path[9];
+    } row = {0, 5, 1, 7, "files/x"};
+
+    put_frame(FRAME_ROWS, 0, to, &row, sizeof row - 1);
+}
+
+static void put_scanned(uint32_t to)
+{
+    put_frame(FRAME_SCANNED, 0, to, "", 1);
+}
+
+/* One frame of the server is answered as it should be. */
+static void behave(unsigned type, uint32_t from)
+{
+    channel = from;
+    if (type == FRAME_WRITE_FILE)
+        story.file = from;
+    if (type == FRAME_END && from == story.file)
+        put_empty(FRAME_DONE, 0);
+    if (type == FRAME_SCAN) {
+        if (++story.scans > 1) /* the run has made a file */
+            put_rows(from);
+        put_scanned(from);
+    }
+    if (type != FRAME_SPAWN)
+        return;
+    story.process = from;
+    started();
+    if (story.runs_to_its_end)
+        exit_with(0, 0);
+}
+
+/* Until a frame of this type, which is not answered; 0: until the pipe ends. */
+static void behave_until(unsigned wanted)
+{
+    static char payload[FRAME_MAX];
+    uint32_t    head[3];
+
+    for (;;) {
+        ssize_t n = read(0, head, 1);
+        if (n <= 0 && wanted == 0)
+            return;
+        if (n <= 0)
+            _exit(0);
+        get((char *)head + 1, sizeof head - 1);
+        get(payload, head[0]);
+        channel = head[2];
+        if ((head[1] & 0xff) == wanted && (wanted != FRAME_END || channel == story.file))
+            return;
+        behave(head[1] & 0xff, head[2]);
+    }
+}
+
+static void begin_run(void)
+{
+    behave_until(FRAME_SPAWN);
+    behave(FRAME_SPAWN, channel);
+}
+
+static void enter_idle(void)
+{
+    hello();
+}
+static void enter_scan(void)
+{
+    hello(), behave_until(FRAME_SCAN);
+}
+static void enter_upload(void)
+{
+    hello(), behave_until(FRAME_WRITE_FILE);
+}
+static void enter_uploaded(void)
+{
+    hello(), behave_until(FRAME_END);
+}
+static void enter_spawned(void)
+{
+    hello(), behave_until(FRAME_SPAWN);
+}
+static void enter_started(void)
+{
+    hello(), begin_run();
+}
+static void enter_exited(void)
+{
+    hello(), begin_run(), put_exited(0, 0, 0);
+}
+static void enter_read(void)
+{
+    story.runs_to_its_end = true, hello(), behave_until(FRAME_READ_FILE);
+}
+static void enter_dial(void)
+{
+    hello(), behave_until(FRAME_DIAL);
+}
+static void enter_dialled(void)
+{
+    hello(), behave_until(FRAME_DIAL), started();
+}
+static void enter_released(void) /* the first byte of the stdin is the gate's */
+{
+    hello(), begin_run(), behave_until(FRAME_DATA);
+    while (channel != story.process)
+        behave_until(FRAME_DATA);
+}
+static void enter_stop(void)
+{
+    hello(), behave_until(0);
+}
+
+static const struct {
+    const char *name;
+    void (*enter)(void);
+} states[] = {
+    {"before-hello", nothing},     {"idle", enter_idle},         {"scan", enter_scan},
+    {"upload", enter_upload},      {"uploaded", enter_uploaded}, {"spawned", enter_spawned},
+    {"started", enter_started},    {"exited", enter_exited},     {"read", enter_read},
+    {"dial", enter_dial},          {"dialled", enter_dialled},   {"command", enter_started},
+    {"stop", enter_stop},          {"gate", enter_spawned},      {"held", enter_started},
+    {"released", enter_released},
+};
+
+#define BYTES(text) text, sizeof text - 1
+
+/* A payload that fits, as far as a type has one. */
+static const struct kind {
+    const char *name;
+    unsigned    type, stream;
+    const char *payload;
+    size_t      size;
+} kinds[] = {
+    {"hello", FRAME_HELLO, 0, BYTES("jrbo\1\0\0\0")},
+    {"data", FRAME_DATA, 1, BYTES("hello")},
+    {"end", FRAME_END, 1, BYTES("")},
+    {"credit", FRAME_CREDIT, 0, BYTES("\1\0\0\0")},
+    {"started", FRAME_STARTED, 0, BYTES("")},
+    {"exited", FRAME_EXITED, 0,
+     BYTES("\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0")},
+    {"done", FRAME_DONE, 0, BYTES("")},
+    {"error", FRAME_ERROR, 0, BYTES("\5\0\0\0\15\0\0\0one\ntwo\r\x1b[2J.\0")},
+    {"opened", FRAME_OPENED, 0, BYTES("\5\0\0\0\0\0\0\0")},
+    {"rows", FRAME_ROWS, 0,
+     BYTES("\0\5\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\7\0\0\0files/x\0")},
+    {"scanned", FRAME_SCANNED, 0, BYTES("\0")},
+    {"connect", FRAME_CONNECT, 0, BYTES("\0\0\0\0\0\0\0\0\0\0\xff\xff\12\1\2\3\x50\0")},
+    {"reset", FRAME_RESET, 0, BYTES("")},
+    {"lookup", FRAME_LOOKUP, 0,
+     BYTES("\0\7\1\0\0\1\0\0\0\0\0\0\1a\4test\0\0\1\0\1")},
+    /* what no init sends */
+    {"spawn", FRAME_SPAWN, 0, BYTES("\0\0\0\0")},
+    {"signal", FRAME_SIGNAL, 0, BYTES("\11\0\0\0")},
+    {"write-file", FRAME_WRITE_FILE, 0, BYTES("\0\0\0\0\1\0\0\0a\0")},
+    {"dial", FRAME_DIAL, 0, BYTES("\0\1")},
+    {"read-file", FRAME_READ_FILE, 0, BYTES("\5\0\0\0\0\0\0\0\1\0\0\0a\0")},
+    {"scan", FRAME_SCAN, 0, BYTES("\5\0\0\0\5\0\0\0\1\0\0\0a\0")},
+    {"found", FRAME_FOUND, 0, BYTES("\0\7\1\0\0\1\0\0\0\0\0\0")},
+    {"plan", FRAME_PLAN, 0, BYTES("{}")},
+    {"group-make", FRAME_GROUP_MAKE, 0, BYTES("")},
+    {"group-run", FRAME_GROUP_RUN, 0, BYTES("")},
+    {"group-drop", FRAME_GROUP_DROP, 0, BYTES("")},
+    {"group-end", FRAME_GROUP_END, 0, BYTES("")},
+    {"group-ended", FRAME_GROUP_ENDED, 0,
+     BYTES("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0")},
+    {"walls", FRAME_WALLS, 0, BYTES("[]")},
+    {"attach", FRAME_ATTACH, 0, BYTES("\1\0\0\0a\0\1\0\0\0b\0")},
+    {"attached", FRAME_ATTACHED, 0, BYTES("")},
+    {"type-zero", 0, 0, BYTES("")},
+    {"type-119", 119, 0, BYTES("abcd")},
+    {"type-255", 255, 0, BYTES("")},
+};
+
+enum { SENT_MAX = 128, MANY = 2000 };
+
+/* A frame as bytes, before it is changed. */
+static struct sent {
+    uint8_t bytes[SENT_MAX];
+    size_t  size;
+} sent;
+
+static void set_u32(size_t at, uint32_t value)
+{
+    memcpy(sent.bytes + at, &value, 4);
+}
+
+static uint32_t get_u32(size_t at)
+{
+    uint32_t value;
+
+    memcpy(&value, sent.bytes + at, 4);
+    return value;
+}
+
+static void make(const struct kind *k)
+{
+    bool of_init = k->type == FRAME_CONNECT || k->type == FRAME_LOOKUP;
+
+    memset(&sent, 0, sizeof sent);
+    set_u32(0, (uint32_t)k->size);
+    set_u32(4, k->type | k->stream << 8);
+    set_u32(8, of_init ? CHANNEL_OF_INIT | 1 : k->type == FRAME_HELLO ? 0 : channel);
+    memcpy(sent.bytes + 12, k->payload, k->size);
+    sent.size = 12 + k->size;
+}
+
+static void put_sent(void)
+{
+    put(sent.bytes, sent.size);
+}
+
+/* clang-format off: a line each */
+static void twice(void) { put_sent(), put_sent(); }
+static void many(void) { for (int i = 0; i < MANY; i++) put_sent(); }
+static void shorter(void) { set_u32(0, get_u32(0) - 1), sent.size -= sent.size > 12, put_sent(); }
+static void longer(void) { set_u32(0, get_u32(0) + 1), sent.size++, put_sent(); }
+static void without_payload(void) { set_u32(0, 0), sent.size = 12, put_sent(); }
+static void claims_all(void) { set_u32(0, UINT32_MAX), put_sent(); }
+static void claims_too_much(void) { set_u32(0, FRAME_MAX + 1), put_sent(); }
+static void claims_more(void) { set_u32(0, get_u32(0) + 9), put_sent(); }
+static void other_stream(void) { sent.bytes[5] ^= 1, put_sent(); }
+static void no_stream(void) { sent.bytes[5] = 7, put_sent(); }
+static void reserved_bits(void) { sent.bytes[6] = 1, put_sent(); }
+static void on_channel_0(void) { set_u32(8, 0), put_sent(); }
+static void on_next_channel(void) { set_u32(8, get_u32(8) + 1), put_sent(); }
+static void on_channel_before(void) { set_u32(8, get_u32(8) - 1), put_sent(); }
+static void on_unknown_channel(void) { set_u32(8, 4242), put_sent(); }
+static void on_channel_of_init(void) { set_u32(8, get_u32(8) ^ CHANNEL_OF_INIT), put_sent(); }
+static void on_all_channels(void) { for (uint32_t i = 0; i < 64; i++) set_u32(8, i), put_sent(); }
+static void all_ones(void) { memset(sent.bytes + 12, 0xff, sent.size - 12), put_sent(); }
+static void noise(void) { for (size_t i = 12; i < sent.size; i++) sent.bytes[i] = (uint8_t)(sent.bytes[i] * 7 + i * 31); put_sent(); }
+static void cut(void) { sent.size = sent.size * 2 / 3, put_sent(); }
+static void cut_header_only(void) { sent.size = 5, put_sent(); }
+static void trickle(void) { for (size_t i = 0; i < sent.size; i++) put(sent.bytes + i, 1); }
+static void then_closes(void)
+{
+    char swallowed[4096];
+
+    put_sent(), close(1);
+    while (read(0, swallowed, sizeof swallowed) > 0)
+        ;
+}
+static void before_garbage(void) { put_sent(), memset(sent.bytes, 0xa5, sizeof sent.bytes), sent.size = SENT_MAX, put_sent(); }
+/* clang-format on */
+
+static const struct {
+    const char *name;
+    void (*put)(void);
+} mutations[] = {
+    {"as-it-is", put_sent},
+    {"twice", twice},
+    {"many", many},
+    {"shorter", shorter},
+    {"longer", longer},
+    {"without-payload", without_payload},
+    {"claims-all", claims_all},
+    {"claims-too-much", claims_too_much},
+    {"claims-more", claims_more},
+    {"other-stream", other_stream},
+    {"no-stream", no_stream},
+    {"reserved-bits", reserved_bits},
+    {"on-channel-0", on_channel_0},
+    {"on-next-channel", on_next_channel},
+    {"on-channel-before", on_channel_before},
+    {"on-unknown-channel", on_unknown_channel},
+    {"on-channel-of-init", on_channel_of_init},
+    {"on-all-channels", on_all_channels},
+    {"all-ones", all_ones},
+    {"noise", noise},
+    {"cut", cut},
+    {"cut-header", cut_header_only},
+    {"trickle", trickle},
+    {"then-closes", then_closes},
+    {"before-garbage", before_garbage},
+};
+
+#define COUNT(table) (sizeof table / sizeof table[0])
+#define PRINT_NAMES(table)                                                                         \
+    for (size_t i = 0; i < COUNT(table); i++)                                                      \
+        printf("%s%s", table[i].name, i + 1 < COUNT(table) ? " " : "\n")
+
+static int print_tables(void)
+{
+    PRINT_NAMES(states);
+    PRINT_NAMES(kinds);
+    PRINT_NAMES(mutations);
+    return 0;
+}
+
+static bool enter(const char *name)
+{
+    for (size_t i = 0; i < COUNT(states); i++)
+        if (strcmp(states[i].name, name) == 0) {
+            states[i].enter();
+            return true;
+        }
+    return false;
+}
+
+static bool send_changed(const char *kind, const char *mutation)
+{
+    for (size_t k = 0; k < COUNT(kinds); k++)
+        for (size_t m = 0; m < COUNT(mutations); m++)
+            if (strcmp(kinds[k].name, kind) == 0 && strcmp(mutations[m].name, mutation) == 0) {
+                make(&kinds[k]);
+                mutations[m].put();
+                return true;
+            }
+    return false;
+}
+
+static void swallow(void)
+{
+    char bytes[4096];
+
+    while (read(0, bytes, sizeof bytes) > 0)
+        ;
+}
+
+/* 3: no such words, which the test then sees as a sandbox that never began. */
+static int play_case(const char *line)
+{
+    char state[32] = "", kind[32] = "", mutation[32] = "";
+    int  n = sscanf(line, "%31s %31s %31s", state, kind, mutation);
+
+    if (!enter(state))
         return 3;
+    if (n == 2 && strcmp(kind, "silent") == 0)
+        swallow();
+    else if (!send_changed(kind, mutation))
+        return 3;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char        *line = own_line();
+    const struct mode *mode = find_mode(line);
+
+    (void)argv;
+    if (argc > 1 && getpid() != 1)
+        return print_tables();
+    if (!mode)
+        return play_case(line);
     if (mode->stage >= GREETED)
         hello();
     if (mode->stage == FILE_OPEN)
@@ -431,7 +793,6 @@ int main(void)
     if (mode->stage >= STARTED)
         started();
     mode->deed();
-    while (read(0, swallowed, sizeof swallowed) > 0)
-        ;
+    swallow();
     return 0;
 }

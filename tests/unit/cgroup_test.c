@@ -41,6 +41,7 @@ static const struct file files_v1[] = {
     {"cgroup.procs", ""},
     {"memory.limit_in_bytes", ""},
     {"memory.memsw.limit_in_bytes", ""},
+    {"memory.swappiness", ""},
     {"memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"},
     {"memory.max_usage_in_bytes", "5000000\n"},
     {"cpu.cfs_period_us", ""},
@@ -336,6 +337,8 @@ static void test_v1(void **state)
     struct cgroup c = make_in("memory/own");
     assert_text("memory/own/jerboa-7/box/memory.limit_in_bytes", "209715200");
     assert_text("memory/own/jerboa-7/box/memory.memsw.limit_in_bytes", "209715200");
+    assert_text("memory/own/jerboa-7/box/memory.swappiness", "0");
+    assert_text("memory/own/jerboa-7/init/memory.swappiness", "0");
     assert_text("memory/own/jerboa-7/init/memory.limit_in_bytes", "33554432");
     assert_text("cpu/own/jerboa-7/box/cpu.cfs_period_us", "100000");
     assert_text("cpu/own/jerboa-7/box/cpu.cfs_quota_us", "150000");

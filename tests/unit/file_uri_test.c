@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include <string.h>
+
 #include "base/fd.h"
 #include "tools/file_uri.h"
 
@@ -46,6 +48,27 @@ static void every_byte_comes_back(void **state)
         uri = file_uri_on_host("/d", name);
         back = file_uri_below(uri, "/d");
         assert_string_equal(back, name);
+    }
+}
+
+/* As long as paths can be: code in a sandbox chooses the second. */
+static void the_longest_paths_have_room(void **state)
+{
+    char long_dir[4096], long_path[4096];
+
+    (void)state;
+    memset(long_dir, '\xff', sizeof long_dir - 1);
+    memset(long_path, '\xff', sizeof long_path - 1);
+    long_dir[0] = '/';
+    long_dir[sizeof long_dir - 1] = long_path[sizeof long_path - 1] = '\0';
+    for (size_t n = strlen(long_path); n > 4080; n--) {
+        autofree char *uri = NULL, *back = NULL, *inside = NULL;
+        long_path[n] = '\0';
+        uri = file_uri_on_host(n % 2 ? long_dir : "/d", long_path);
+        back = file_uri_below(uri, n % 2 ? long_dir : "/d");
+        inside = file_uri_in_box("js-sbx-00000000-0000-4000-8000-000000000000", long_path);
+        assert_string_equal(back, long_path);
+        assert_int_equal(strlen(inside), strlen("sandbox://js-sbx-/") + 36 + 3 * n);
     }
 }
 
@@ -101,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_of_files),
         cmocka_unit_test(every_byte_comes_back),
+        cmocka_unit_test(the_longest_paths_have_room),
         cmocka_unit_test(files_of_a_sandbox),
         cmocka_unit_test(what_is_not_below),
         cmocka_unit_test(dots_are_left_to_who_opens),

@@ -494,6 +494,48 @@ static void booleans_are_zero_or_one(void **state)
     assert_int_equal(message_unpack_exited(&f, &m, NULL), -1);
 }
 
+static void endings_are_possible_ones(void **state)
+{
+    static const struct {
+        int32_t code, signal;
+        int     taken;
+    } cases[] = {{0, 0, 0},    {255, 0, 0},  {-1, 1, 0},  {-1, 64, 0},
+                 {256, 0, -1}, {-1, 0, -1},  {-2, 9, -1}, {0, 9, -1},
+                 {-1, 65, -1}, {-1, -1, -1}, {3, -1, -1}, {1 << 30, 0, -1}};
+
+    (void)state;
+    for (size_t i = 0; i < N(cases); i++) {
+        struct message_exited m = {.code = cases[i].code, .signal = cases[i].signal}, got;
+        autobuf struct buf    b;
+
+        buf_init(&b, 64);
+        assert_int_equal(message_pack_exited(&b, &m), 0);
+        struct frame f = frame_of(FRAME_EXITED, b.data, b.size);
+        assert_int_equal(message_unpack_exited(&f, &got, NULL), cases[i].taken);
+    }
+}
+
+/* It goes to terminals, logs and answers. */
+static void errors_are_one_short_printable_line(void **state)
+{
+    char               text[1000];
+    struct err         e = {0};
+    autobuf struct buf b;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof text - 1; i++)
+        text[i] = (char)(i % 255 + 1);
+    text[sizeof text - 1] = '\0';
+    buf_init(&b, 1024);
+    assert_int_equal(message_pack_error(&b, &(struct message_error){5, text}), 0);
+    struct frame f = frame_of(FRAME_ERROR, b.data, b.size);
+    message_take_error(&f, &e);
+    assert_int_equal(e.sys, 5);
+    assert_int_equal(strlen(e.msg), ERR_MSG_MAX - 1);
+    for (const char *p = e.msg; *p; p++)
+        assert_true(*p >= ' ' && *p <= '~');
+}
+
 static void hello_is_ours_and_of_this_version(void **state)
 {
     static const struct {
@@ -530,6 +572,8 @@ int main(void)
         cmocka_unit_test(lists_are_bounded),
         cmocka_unit_test(counts_are_not_believed),
         cmocka_unit_test(booleans_are_zero_or_one),
+        cmocka_unit_test(endings_are_possible_ones),
+        cmocka_unit_test(errors_are_one_short_printable_line),
         cmocka_unit_test(hello_is_ours_and_of_this_version),
     };
 

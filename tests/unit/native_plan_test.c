@@ -262,6 +262,19 @@ static void a_named_bundle_is_copied(void **state)
                      strcmp(plan.entries[i].target, bundle) == 0);
 }
 
+static void the_systems_bundle_may_be_named(void **state)
+{
+    autojson json_t *document = NULL;
+
+    (void)state;
+    if (access(bundle, R_OK) < 0)
+        skip();
+    setenv("SSL_CERT_FILE", "/etc/../etc/ssl/certs/ca-certificates.crt", 1);
+    struct plan plan = plan_of(&plain, &document);
+    unsetenv("SSL_CERT_FILE");
+    assert_string_equal(plan.entries[find(&plan, PLAN_BIND, bundle)].source, bundle);
+}
+
 static void registries_of_the_host(void **state)
 {
     static const struct native_place places[] = {{"127.0.0.1", 4873}, {"::1", 4873}};
@@ -318,6 +331,7 @@ int main(void)
         cmocka_unit_test(the_network_of_the_host),
         cmocka_unit_test(certificates_are_added),
         cmocka_unit_test(a_named_bundle_is_copied),
+        cmocka_unit_test(the_systems_bundle_may_be_named),
         cmocka_unit_test(registries_of_the_host),
         cmocka_unit_test(environments_name_the_runtime),
         cmocka_unit_test(a_missing_init_is_named),

@@ -132,6 +132,27 @@ static void test_find(void **state)
     }
 }
 
+/* What read a registry's bytes says which one it is, not where. */
+static void test_answer_names_no_place(void **state)
+{
+    static const char *const lines[] = {
+        "/etc/node-24.9.0-" RUNTIME_ARCH,
+        "/../../node-24.9.0-" RUNTIME_ARCH,
+    };
+    struct runtime runtime;
+    struct err     e = {0};
+    char           expected[256];
+
+    (void)state;
+    snprintf(expected, sizeof expected, "%s/runtimes/node-24.9.0-" RUNTIME_ARCH, home);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        assert_int_equal(runtime_take_answer("24", 0, lines[i], &runtime, &e), 0);
+        assert_string_equal(runtime.dir, expected);
+    }
+    assert_int_equal(runtime_take_answer("24", 0, "/etc", &runtime, &e), -1);
+    assert_int_equal(e.kind, ERR_INTERNAL);
+}
+
 static void test_find_in_no_store(void **state)
 {
     struct runtime runtime;
@@ -214,9 +235,9 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_store_path), TEST(test_damaged_is_not_found),
-        TEST(test_find),       TEST(test_find_in_no_store),
-        TEST(test_host),       TEST(test_no_host),
+        TEST(test_store_path), TEST(test_damaged_is_not_found), TEST(test_answer_names_no_place),
+        TEST(test_find),       TEST(test_find_in_no_store),     TEST(test_host),
+        TEST(test_no_host),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,8 @@
 #include "base/str.h"
 #include "mcp/state.h"
 
+enum { WINDOW = 4096 };
+
 /* The linker puts this in the place of the C library's. */
 static time_t ahead_s;
 
@@ -29,7 +31,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 static int begin(void **state)
 {
     ahead_s = 0;
-    *state = states_new();
+    *state = states_new(WINDOW);
     return 0;
 }
 
@@ -118,7 +120,7 @@ static void is_of_one_subject(void **state)
 
 static void is_of_one_server(void **state)
 {
-    struct states *other = states_new();
+    struct states *other = states_new(WINDOW);
     autofree char *text = seal(other, "a", "{}");
 
     must_refuse(*state, "a", text, "not one of ours");
@@ -171,7 +173,6 @@ static void expires(void **state)
 /* Used ones are remembered for as many as the window holds; what fell out of it does not open. */
 static void forgets_safely(void **state)
 {
-    enum { WINDOW = 1 << 20 };
     autofree char   *used = seal(*state, "a", "1"), *unused = seal(*state, "a", "2");
     autofree char   *last = seal(*state, "a", "3");
     autojson json_t *nothing = json_null();
