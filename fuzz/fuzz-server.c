@@ -56,7 +56,7 @@ static struct play {
     struct run     *run;
     unsigned        flags;
     size_t          stdin_left, outputs;
-    int             runs_done, sandboxes_done;
+    int             runs_done, sandboxes_done, successes;
 
     /* LOOK */
     struct port_wait *wait; /* these three until they are done */
@@ -221,8 +221,15 @@ static void on_run_done(void *owner, const struct run_result *r)
 
     (void)owner;
     assert(verdict_name(r->verdict) && status >= -1 && status <= 255);
+    assert(!play.successes || r->verdict == VERDICT_OK || r->verdict == VERDICT_SANDBOX_LOST);
     play.run = NULL;
     play.runs_done++;
+}
+
+static void on_succeeded(void *owner)
+{
+    (void)owner;
+    assert(play.run && ++play.successes == 1);
 }
 
 static void on_sandbox_done(void *owner, const struct err *e)
@@ -240,7 +247,7 @@ static void on_walls(void *owner, const json_t *list)
 }
 
 static const struct sandbox_ops sandbox_ops = {on_sandbox_done, on_walls};
-static const struct run_ops     run_ops = {on_output, on_stdin_room, on_run_done};
+static const struct run_ops     run_ops = {on_output, on_stdin_room, on_run_done, on_succeeded};
 
 /* ---- the user who looks inside ---- */
 

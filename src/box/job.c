@@ -1,8 +1,8 @@
 /* Theory of operation. States in one direction; each starts one thing and waits for it. An error or
  * a cancellation skips what is left of the way to the run, a cancellation also what comes after it;
  * but what was begun in the box is waited for. A script's files are written while its box is looked
- * at: both ask init, and neither needs the other. When the box is lost everything in it tells its end
- * by itself; the job only stops asking it. */
+ * at: both ask init, and neither needs the other. When the box is lost everything in it tells its
+ * end by itself; the job only stops asking it. */
 #include "box/job.h"
 
 #include <stdio.h>

@@ -29,7 +29,7 @@ struct job_spec { /* what it points to must live until done */
 };
 
 struct job_result {
-    struct box          *box; /* NULL: it is gone */
+    struct box          *box;        /* NULL: it is gone */
     bool                 for_naught; /* the same job once more will do: see turn_is_for_naught */
     const char          *box_id, *files_dir;
     struct err           err;             /* it was not run: the box ended, … */

@@ -425,8 +425,9 @@ static void await_sync(struct making *m, int64_t until_ms)
     int64_t left = until_ms - clock_ms();
 
     if (!child_wait(&m->child, left > 0 ? (int)left : 0) && m->layers->spec.note)
-        m->layers->spec.note("the disk is slow to take a new layer of dependencies: it counts until "
-                             "this machine starts again");
+        m->layers->spec.note(
+            "the disk is slow to take a new layer of dependencies: it counts until "
+            "this machine starts again");
 }
 
 void layers_free(struct layers *l)

@@ -1,7 +1,8 @@
 /* outbox - frames from init to the server, on stdout, blocking.
  *
- * What one turn of init has to say leaves in one write, at its end: each write wakes the server, and
- * how a program ended is three frames. So nothing waits for long between a frame and outbox_flush.
+ * What one turn of init has to say leaves in one write, at its end: each write wakes the server,
+ * and how a program ended is three frames. So nothing waits for long between a frame and
+ * outbox_flush.
  *
  * Blocking is right: credit bounds what is under way, and the server always reads. When it does not
  * because it is gone, the write fails, and with init everything in the sandbox ends. */

@@ -25,7 +25,7 @@ struct process_result {
 struct process_ops {
     void (*started)(void *owner);
     void (*output)(void *owner, uint8_t stream, const uint8_t *bytes, size_t size);
-    void (*exited)(void *owner);     /* the main process; leftovers are being killed */
+    void (*exited)(void *owner); /* the main process; leftovers are being killed */
     /* It has exited, and both outputs have ended: only its group's end and counters are still to
      * come. May be NULL. */
     void (*said_all)(void *owner, const struct message_exited *m);

@@ -23,9 +23,10 @@ struct run {
     const struct run_ops  *ops;
     void                  *owner;
     enum run_state         state;
-    bool                   waiting; /* for the object that the last state started */
-    size_t                 next_file;
+    bool                   waiting;   /* for the object that the last state started */
     bool                   may_begin; /* a fact: run_begin was called, or need not be */
+    bool                   started;
+    size_t                 next_file;
     struct held           *held;
     uint32_t               life; /* a channel on which nothing comes but the sandbox's end */
     struct process        *process;
@@ -33,7 +34,6 @@ struct run {
     bool                   never_began; /* a fact: it ended there */
     struct deadline        deadline;
     struct later           later;
-    bool                   started;
     int64_t                started_ms;
     char                   stderr_tail[sizeof heap_words];
     struct run_result      result;

@@ -1,7 +1,8 @@
 /* run - one program from its files to its verdict, in a sandbox that is already there.
  *
  * Files go in, one after the other; then, once run_begin was called, the program starts, its
- * deadline with it; at the end the facts are put together. `done` is called exactly once, and the run is gone after it. */
+ * deadline with it; at the end the facts are put together. `done` is called exactly once, and the
+ * run is gone after it. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,7 +29,7 @@ struct run_spec { /* all of it stays the caller's and must live until done */
     const char            *cwd;
     bool                   has_stdin;
     int64_t                timeout_ms;
-    struct held           *held; /* taken over, for this program if it suits; or NULL */
+    struct held           *held;  /* taken over, for this program if it suits; or NULL */
     bool                   waits; /* the program, for run_begin; its files do not */
 };
 
