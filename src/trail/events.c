@@ -40,7 +40,7 @@ static const char head[] =
     "needed.\n"
     "- When a line cannot be written (a full disk), the work goes on; the log on stderr says so "
     "once, and `lines_lost` says how many as soon as one can be written. A line that a full disk "
-    "cut in two is followed by a line break: skip what is no JSON. With `--audit-strict` nothing "
+    "cut in two is followed by a line break: skip what is no JSON, and empty lines. With `--audit-strict` nothing "
     "goes on unseen: a call is refused if its line cannot be written, and connections are refused "
     "until one can; what runs already is not ended. FILE should not share its file system with "
     "`--files`, which scripts can fill.\n"

@@ -24,7 +24,7 @@ const documented = Object.fromEntries([...fs.readFileSync(new URL('../../docs/au
 function lines(file, { torn = 0 } = {}) {
   const raw = fs.readFileSync(file, 'latin1');
   assert.match(raw, /^[\x20-\x7e\n]*$/);
-  const parsed = raw.split('\n').slice(0, -1).map((line) => { try { return JSON.parse(line); } catch { return null; } });
+  const parsed = raw.split('\n').filter((line) => line !== '').map((line) => { try { return JSON.parse(line); } catch { return null; } });
   assert.equal(parsed.filter((line) => !line).length, torn);
   const last = new Map();
   for (const line of parsed.filter(Boolean)) {
