@@ -17,7 +17,8 @@ const digest = (words) => ({ sha256: sha256(words), bytes: Buffer.byteLength(wor
 const short = (id) => id.slice(0, 'js-sbx-01234567-89ab'.length);
 
 /** Members of each event, as the documentation has them. */
-const documented = Object.fromEntries([...fs.readFileSync(new URL('../../docs/audit.md', import.meta.url), 'utf8').matchAll(/^\| `(\w+)` \| [^|]* \| (`.*`) \|$/gm)]
+const { stdout: documentation } = await start(['events']).ended;
+const documented = Object.fromEntries([...documentation.matchAll(/^\| `(\w+)` \| [^|]* \| (`.*`) \|$/gm)]
   .map(([, event, members]) => [event, members.match(/\w+/g)]));
 
 /** All lines, each as the documentation promises it. */
