@@ -102,12 +102,13 @@ static int allow_place(int ruleset_fd, int version, const struct confine_place *
 
 static int lock_files(const struct confine *c, struct err *e)
 {
-    const struct ruleset all = {
-        .fs = ALL,
-        .net = RULESET_NET_BIND_TCP | (c->connects ? 0 : RULESET_NET_CONNECT_TCP),
-        .scoped = RULESET_SCOPE_ABSTRACT_UNIX_SOCKET | RULESET_SCOPE_SIGNAL};
-    int        version = ruleset_version(NULL);
-    autofd int fd = -1;
+    const struct ruleset all = {.fs = ALL,
+                                .net = RULESET_NET_BIND_TCP |
+                                       (c->connects ? 0 : RULESET_NET_CONNECT_TCP),
+                                .scoped = RULESET_SCOPE_ABSTRACT_UNIX_SOCKET |
+                                          (c->ends_children ? 0 : RULESET_SCOPE_SIGNAL)};
+    int                  version = ruleset_version(NULL);
+    autofd int           fd = -1;
 
     if (version < 0) /* the one wall that may be missing: see the head */
         return 0;

@@ -34,10 +34,13 @@ struct confine {
     size_t                      n_places;
     const struct call          *calls;
     size_t                      n_calls;
-    bool                        connects;   /* by TCP; listening is never left */
-    bool                        is_hidden;  /* its memory holds what other processes may not see */
-    bool                        of_others;  /* root's right to files of others stays */
-    int64_t                     file_bytes; /* of the longest file that it may write */
+    bool                        connects;  /* by TCP; listening is never left */
+    bool                        is_hidden; /* its memory holds what other processes may not see */
+    /* The kernel holds the death signal of children (PR_SET_PDEATHSIG) against what their parent
+     * may signal: whoever has some in another role keeps it, and its filter has no call for it. */
+    bool    ends_children;
+    bool    of_others;  /* root's right to files of others stays */
+    int64_t file_bytes; /* of the longest file that it may write */
 };
 
 int confine_enter(const struct confine *c, struct err *e);

@@ -100,7 +100,8 @@ static ssize_t receive(int fd, void *data, size_t size, int *ret_file_fd)
         n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
     header = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-    if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int)))
+    if (ret_file_fd && header && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof(int)))
         memcpy(ret_file_fd, CMSG_DATA(header), sizeof *ret_file_fd);
     return m.msg_flags & MSG_TRUNC ? -1 : n;
 }

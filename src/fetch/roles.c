@@ -137,6 +137,7 @@ int roles_become_keeper(const char *const *parts, struct err *e)
                               .places = places,
                               .n_places = 3,
                               CALLS(keeper),
+                              .ends_children = true,
                               .of_others = true,
                               .file_bytes = MEMBER_BYTES};
 

@@ -58,8 +58,8 @@ void cgroup_kill_pause(void)
     nanosleep(&t, NULL);
 }
 
-/* Nearly always there is nobody left. Else, with pids.max at 0, nothing can fork any more, so two or
- * three rounds suffice, unless the kernel takes its time to let a member die: the bound is for
+/* Nearly always there is nobody left. Else, with pids.max at 0, nothing can fork any more, so two
+ * or three rounds suffice, unless the kernel takes its time to let a member die: the bound is for
  * those. */
 void cgroup_kill_listed(int dir, const char *path)
 {

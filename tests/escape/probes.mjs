@@ -170,7 +170,7 @@ export const probes = [
     code: () => `fs.chmodSync('/proc/1/exe', 0o751)`, arrived: (host) => (fs.statSync(host.program).mode & 0o777) === 0o751 },
   { name: 'init in /proc', walls: ['hidepid /proc'], code: (at) => `fs.readFileSync('/proc/1/status'); process.stdout.write(${text(at.secret)})` },
   { name: 'a signal to init', walls: [noProcesses], also: ['proc /proc'], ready: (host) => { host.after(() => fs.rmSync(`${host.files}/began`, { force: true })); },
-    code: (at) => `fs.writeFileSync(${text(`${at.files}/began`)}, ''); for (const signal of ['SIGTERM', 'SIGSTOP', 'SIGKILL']) process.kill(process.ppid, signal); console.log('still here')`,
+    code: (at) => `fs.writeFileSync(${text(`${at.files}/began`)}, ''); const init = process.ppid; for (const signal of ['SIGSTOP', 'SIGTERM', 'SIGKILL']) process.kill(init, signal); console.log('still here')`,
     arrived: (host, r) => fs.existsSync(`${host.files}/began`) && !r.stdout.includes('still here') },
   { name: 'the pipe of init', walls: ['call pidfd_open', 'call pidfd_getfd', capabilities], code: call('pipe', word) },
   { name: 'a signal to a process of the host', walls: [noProcesses, ...scope, ...asRoot(noUsers)], also: ['proc /proc'],

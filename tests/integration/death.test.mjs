@@ -42,10 +42,17 @@ async function ready(world, child) {
   return { jail: world.find('jerboa-jail'), init: world.find('jerboa-init'), node: world.find('node') ?? world.find('MainThread') };
 }
 
+/**
+ * A start sweeps what is dead. Slots are the whole machine's: where somebody else's sandbox, in cgroups of its own, has the dead one's slot just
+ * then, the start after it does.
+ */
+const sweep = () => until(async () => (await run(['-e', '0'])).status === 0 && deadCgroups().length === 0, () => `not swept: ${deadCgroups().join(', ')}`, 30);
+
 test('SIGKILL of jerboa at 50 moments', { timeout: 300_000 }, async (t) => {
   const world = prepare(t);
   const seed = +(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
   const next = random(seed);
+  const took = [];
   t.diagnostic(`SEED=${seed}`);
   for (let i = 0; i < 50; i++) {
     const child = world.start(), ms = next() * 150;
@@ -53,8 +60,12 @@ test('SIGKILL of jerboa at 50 moments', { timeout: 300_000 }, async (t) => {
     await until(() => performance.now() >= end, '');
     child.kill('SIGKILL');
     await child.ended;
+    const killed = performance.now();
     await world.assertGone().catch((e) => assert.fail(`SEED=${seed}, round ${i}, killed after ${ms.toFixed(1)} ms: ${e.message}`));
+    took.push(performance.now() - killed);
   }
+  took.sort((a, b) => a - b);
+  assert.ok(took[25] < 1000, `half of them left something for more than a second: ${took.map(Math.round)}`);
 });
 
 test('SIGKILL of a jerboa whose script runs: the whole tree goes', limit, async (t) => {
@@ -77,7 +88,7 @@ test('SIGKILL of the jail alone: sandbox_lost; the next start sweeps', limit, as
   signal((await ready(world, child)).jail, 'SIGKILL');
   await assertLost(child);
   await until(() => processes(world.programs).length === 0, 'processes outlived the jail');
-  assert.equal((await run(['-e', '0'])).status, 0);
+  await sweep();
   await world.assertGone();
 });
 
@@ -104,12 +115,13 @@ test('SIGKILL of jerboa and jail together: the next start sweeps', limit, async 
   child.kill('SIGKILL');
   await child.ended;
   await until(() => processes(world.programs).length === 0, 'processes outlived the jail');
-  assert.equal((await run(['-e', '0'])).status, 0);
+  await sweep();
   await world.assertGone();
 });
 
 test('two sweeps at once do not disturb each other or a live sandbox', limit, async (t) => {
   const world = prepare(t), alive = world.start();
+  t.after(() => alive.kill('SIGKILL')); // else the tests that follow count its processes, too
   await ready(world, alive);
   const victim = start(['run', '-e', 'console.log("ready"); setInterval(() => {}, 1e6)'], { program: copyPrograms(tempDir(t)) });
   await printed(victim, 'ready');
@@ -118,7 +130,7 @@ test('two sweeps at once do not disturb each other or a live sandbox', limit, as
   await victim.ended;
   const results = await Promise.all([1, 2, 3].map(() => run(['-e', 'console.log("fine")'])));
   for (const r of results) assert.deepEqual([r.stdout, r.stderr, r.status], ['fine\n', '', 0]);
-  assert.deepEqual(deadCgroups(), []);
+  await sweep();
   assert.ok(world.find('jerboa-init'), 'the live sandbox was swept');
   alive.kill('SIGKILL');
   await alive.ended;

@@ -43,35 +43,35 @@ async function both(code) {
 
 const gated = `import fs from 'node:fs'; console.log(fs.readFileSync('/proc/self/cmdline', 'utf8').split('\\0').includes('${gate}'))`;
 
-describe('held and plain', limit, () => {
+describe('held and plain', () => { // each case has its own minute: there are a hundred
   const isGated = async () => {
     const r = await both(gated);
     assert.deepEqual([r.held.stdout, r.plain.stdout], ['true\n', 'false\n']);
     assert.deepEqual(waiting(plain), []);
   };
 
-  test('one side is held, the other is not', isGated);
+  test('one side is held, the other is not', limit, isGated);
 
   for (const [name, code] of Object.entries(cases))
-    test(name, async () => {
+    test(name, limit, async () => {
       const r = await both(code);
       assert.deepEqual(r.held, r.plain);
     });
 
-  test('one side still is held, the other is not', isGated);
+  test('one side still is held, the other is not', limit, isGated);
 });
 
-describe('what cannot be hidden', limit, () => {
+describe('what cannot be hidden', () => {
   for (const [name, code] of Object.entries(differences))
-    test(name, async () => {
+    test(name, limit, async () => {
       const r = await both(code);
       for (const { verdict, stderr } of Object.values(r)) assert.deepEqual([verdict, stderr], ['ok', '']);
       assert.notEqual(r.held.stdout, r.plain.stdout);
     });
 });
 
-describe('what comes after the boot', limit, () => {
-  test('a package of a layer', async () => {
+describe('what comes after the boot', () => {
+  test('a package of a layer', limit, async () => {
     const dependencies = [{ name: 'ms', version: '^2.1.3' }];
     for (const [side, answer] of [[held, 'true'], [plain, 'false']]) {
       const container_id = await side.server.sandbox();

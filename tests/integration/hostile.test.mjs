@@ -116,7 +116,7 @@ const shift = +(process.env.SHIFT ?? 0);
 /** A server on stdio that counts answers, a sandbox in it with the real init, and from then on a hostile one for each that is made. */
 async function serve(t, args) {
   const dir = tempDir(t), program = copyPrograms(dir), init = path.join(dir, 'jerboa-init');
-  const child = start(['serve', '--pool', '0', '--network', 'none', '--sandboxes', '100', ...args], { program, seconds: 380 });
+  const child = start(['serve', '--pool', '0', '--network', 'none', '--sandboxes', '100', ...args], { program, seconds: 880 });
   t.after(() => child.kill('SIGKILL'));
   const answers = new Map(), waiting = new Map();
   let id = 0, rest = '';
@@ -171,8 +171,9 @@ async function serve(t, args) {
 /** A result, or one printable sentence in front. */
 function assertAnswered(r, what) {
   if (!r.isError) return;
-  // Of commands, what they printed stands in front, and what follows the sentence is a line of its own.
-  const text = r.content.map((c) => c.text).find(Boolean).replace(/^(Command \d failed with [^\n]+):\n$/, '$1.');
+  // Of commands, what they printed stands in front, and behind the sentence.
+  const texts = r.content.map((c) => c.text), command = texts.find((words) => words?.startsWith('Command '));
+  const text = command?.replace(/:\n[^]*$/, '.') ?? texts[0];
   assert.match(text, /^[^\n]+\.$/, what);
   assert.doesNotMatch(text, /[\0-\x1f\x7f-\x9f]/, what);
 }
@@ -217,6 +218,12 @@ const besideOthers = () => describe('jerboa serve', { concurrency: true }, () =>
       assert.ok(lines.length > 100);
     });
 
+  test('no type of frame is missing', () => {
+    const named = fs.readFileSync(`${root}/docs/pipe.md`, 'utf8').match(/(?<=^### ).+$/gm);
+    assert.deepEqual(named.filter((name) => !types.includes(name)), []);
+    assert.ok(named.length > 20);
+  });
+
   test('silence in each state', async (t) => {
     const s = await serve(t, ['--hold', '0']);
     const answers = [];
@@ -235,7 +242,7 @@ const besideOthers = () => describe('jerboa serve', { concurrency: true }, () =>
 });
 
 // Half of both is waiting.
-describe('hostile', { concurrency: true, timeout: 400_000 }, () => {
+describe('hostile', { concurrency: true, timeout: 900_000 }, () => {
   alone();
   besideOthers();
 });

@@ -84,6 +84,13 @@ export function assertRefused(result, sentence) {
   assert.deepEqual([result.status, result.signal], [125, null]);
 }
 
+/** Stops it. The signal alone is not enough: until it is seen, the process can still take what it waited for. */
+export async function freeze(pid) {
+  process.kill(pid, 'SIGSTOP');
+  const isStill = (thread) => /\) [TZX]/.test(read(`/proc/${pid}/task/${thread}/stat`));
+  await until(() => list(`/proc/${pid}/task`).every(isStill), `${pid} does not stop`);
+}
+
 /** Polls until `look` returns something true; fails with `what` (and what it last saw) after a while. */
 export async function until(look, what, seconds = 30) {
   const end = performance.now() + seconds * 1000;
@@ -205,7 +212,7 @@ export const leftovers = (dir, ...places) => [
   ...places.flatMap((place) => list(place).map((name) => path.join(place, name))),
 ];
 
-/** Nothing is left, soon: how soon on a machine with nothing else to do is bench's to say. */
+/** Nothing is left, soon; death.test.mjs holds most of fifty ends to a second, whatever else the machine does. */
 export async function assertGone(dir, ...places) {
   let last;
   await until(() => (last = leftovers(dir, ...places)).length === 0, () => `left behind: ${last.join(', ')}`);

@@ -256,7 +256,11 @@ describe('HTTP', { concurrency: 3, timeout: 300_000 }, () => {
     const twice = await ask(chunked + sized.replace('"id":1', '"id":2') + chunked.replace('"id":1', '"id":3'), /"id":3,"result"/);
     assert.deepEqual([...twice.matchAll(/"id":(\d),"result"/g)].map((m) => m[1]), ['1', '2', '3']);
     const waits = head('POST', { ...headers, 'Content-Length': text.length, Expect: '100-continue' });
-    assert.match(await ask([waits, text], done), /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 200 OK/);
+    const waiter = await connect(t, port), goOn = receive(waiter, /100 Continue\r\n\r\n/);
+    waiter.write(waits);
+    await goOn; // a body that came with the head would need none
+    waiter.write(text);
+    assert.match(await receive(waiter, done), /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 200 OK/);
     const closes = await ask(head('POST', { ...headers, 'Content-Length': text.length, Connection: 'close' }, text));
     assert.match(closes, /Connection: close\r\n[^]*"id":1,"result"/);
     const old = sized.replace('HTTP/1.1', 'HTTP/1.0');
@@ -338,7 +342,8 @@ describe('HTTP', { concurrency: 3, timeout: 300_000 }, () => {
     const { url, port, stop, log } = await startHttpAfter(t, 'ulimit -n 64');
     const sockets = await Promise.all(Array.from({ length: 60 }, () => connect(t, port)));
     const answers = sockets.map((socket) => receive(socket));
-    const crowded = (await Promise.all(answers.map((answer) => Promise.race([answer, sleep(500, '')])))).filter(Boolean);
+    while (sockets.filter((socket) => socket.received).length < 60 - 48) await sleep(5);
+    const crowded = await Promise.all(answers.filter((_, i) => sockets[i].received));
     assert.equal(crowded.length, 60 - 48);
     for (const answer of crowded) assert.match(answer, /^HTTP\/1.1 503 /);
     for (const socket of sockets) socket.destroy();
@@ -374,8 +379,7 @@ describe('HTTP', { concurrency: 3, timeout: 300_000 }, () => {
     assert.equal(more.error.code, -32603);
     assert.equal((await call(url, 'tools/list', {}, bob)).status, 200);
     streams[0].destroy();
-    await sleep(100);
-    assert.equal((await call(url, 'tools/list', {}, alice)).status, 200);
+    while ((await call(url, 'tools/list', {}, alice)).status !== 200) await sleep(5); // until the server has seen it go
   });
 
   test('nor the memory: open requests have a size together', limit, async (t) => {
@@ -458,17 +462,21 @@ describe('HTTP', { concurrency: 3, timeout: 300_000 }, () => {
   });
 
   test('a second signal ends the waiting', limit, async (t) => {
-    const { port, stop } = await startHttp(t);
-    const socket = await connect(t, port);
-    const began = receive(socket, /text\/event-stream/);
-    socket.write(rawRequest(1, 'tools/call', { name: 'slow_compute', arguments: { seconds: 50 } }));
-    await began;
-    const stopping = Date.now();
-    const stopped = stop();
-    await sleep(100);
-    stop();
-    await stopped;
-    assert.ok(Date.now() - stopping < 1900); // one alone gives it two seconds
+    let ms = Infinity; // one alone gives it two seconds; a busy machine may take as long, but not every time
+    for (let i = 0; i < 4 && ms >= 1900; i++) {
+      const { port, stop } = await startHttp(t);
+      const socket = await connect(t, port);
+      const began = receive(socket, /text\/event-stream/);
+      socket.write(rawRequest(1, 'tools/call', { name: 'slow_compute', arguments: { seconds: 50 } }));
+      await began;
+      const stopping = Date.now();
+      const stopped = stop();
+      await sleep(100);
+      stop();
+      await stopped;
+      ms = Date.now() - stopping;
+    }
+    assert.ok(ms < 1900, `${ms} ms`);
   });
 
   test('wrong Host or Origin', limit, async (t) => {
@@ -705,11 +713,12 @@ describe('HTTP', { concurrency: 3, timeout: 300_000 }, () => {
     const first = receive(socket, /"progress":0.*\n\n/);
     socket.write(head('POST', { ...session, 'Content-Type': 'application/json', Accept: 'text/event-stream',
       'Content-Length': body.length }, body));
-    const ids = [...(await first).matchAll(/^id: (.*)$/gm)].map((m) => m[1]);
+    const begun = (await first).match(/^id: (.*)\n(?:event: .*\n)?data: .*"progress":0[,}]/m)[1]; // more may have come with it
+    const ids = [...socket.received.matchAll(/^id: (.*)$/gm)].map((m) => m[1]);
     socket.resetAndDestroy();
     await sleep(120); // while nobody is connected
     const resume = async (id) => (await fetch(url, { headers: { ...session, Accept: 'text/event-stream', 'Last-Event-ID': id } })).text();
-    const rest = await resume(ids.at(-1));
+    const rest = await resume(begun);
     assert.doesNotMatch(rest, /"progress":0\b[^.]|"progress":0\.0/);
     assert.match(rest, /"progress":50[^]*"progress":100[^]*"id":7,"result"/);
     const again = await resume(ids[0]); // a second time, from the beginning

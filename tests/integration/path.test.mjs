@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { descendants, limit, nothingAhead, tempDir, until } from './jerboa.mjs';
+import { descendants, freeze, limit, nothingAhead, tempDir, until } from './jerboa.mjs';
 import { serveStdio, text } from './serving.mjs';
 
 nothingAhead();
@@ -19,7 +19,7 @@ async function serve(t, args) {
 /** None of them does anything meanwhile. They go on before whoever waits for their end does. */
 async function whileStopped(pids, work) {
   const signal = (name) => pids.forEach((pid) => { try { process.kill(pid, name); } catch { /* it has gone */ } });
-  signal('SIGSTOP');
+  await Promise.all(pids.map(freeze));
   try {
     return await work();
   } finally {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { assertGone, descendants, limit, tempDir, until } from './jerboa.mjs';
+import { assertGone, descendants, freeze, limit, tempDir, until } from './jerboa.mjs';
 import { connectTo, programs, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
 
 const named = (pid, name) => descendants(pid).filter((p) => p.name === name);
@@ -150,7 +150,7 @@ describe('what is lost', () => {
       const id = text(await s.call('sandbox_initialize', {}));
       await until(() => held(s.child.pid).length === 1, 'no Node is held');
       const [node] = held(s.child.pid), [jail] = jails(s.child.pid), init = descendants(jail)[0].pid;
-      process.kill(init, 'SIGSTOP'); // so no file arrives
+      await freeze(init); // so no file arrives
       const code = `console.log(1); // ${'x'.repeat(3 << 20)}`;
       const answer = s.ask('tools/call', { name: 'run_js', arguments: { container_id: id, code }, _meta: { progressToken: 1 } });
       await until(() => s.seen.some(({ params }) => params?.message === 'running'), 'the run does not begin');
@@ -171,7 +171,7 @@ describe('what is lost as it is handed out', () => {
       const s = await serve(t, ['--pool', '1', '--pool-memory', '16m']);
       await filled(s, 1);
       const [jail] = jails(s.child.pid), pid = victim(jail), init = descendants(jail)[0].pid;
-      process.kill(init, 'SIGSTOP'); // so nothing of the call comes further than this
+      await freeze(init); // so nothing of the call comes further than this
       const answer = s.ask('tools/call', { name: 'run_js_ephemeral', arguments: { code: 'console.log(1)' }, _meta: { progressToken: 1 } });
       await until(() => s.seen.some(({ params }) => params?.message === 'running'), 'the run does not begin');
       process.kill(pid, 'SIGKILL');
@@ -195,6 +195,8 @@ describe('what is lost as it is handed out', () => {
       await until(() => !mine.some((pid) => fs.existsSync(`/proc/${pid}`)), 'they live');
       assert.equal((await exec()).isError, true);
     }
+    says(await run(s, 'console.log(3)'), 3);
+    await filled(s, 1); // a new jail sweeps up behind those that were killed
     await end(s);
   });
 });
@@ -204,7 +206,7 @@ describe('a Node that is held', () => {
     const s = await serve(t, ['--pool', '0']), id = text(await s.call('sandbox_initialize', {}));
     const [victim] = await until(() => held(s.child.pid).length === 1 && held(s.child.pid), 'no Node is held');
     const written = async () => (await s.ask('resources/read', { uri: `sandbox://${id}/index.js` })).result?.contents[0].text;
-    process.kill(victim, 'SIGSTOP');
+    await freeze(victim);
     const answer = s.call('run_js', { container_id: id, code: 'console.log(1)' });
     await until(async () => await written() === 'console.log(1)' && await written(), 'the script does not come'); // and then its byte has
     process.kill(victim, 'SIGKILL');

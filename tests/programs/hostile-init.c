@@ -556,11 +556,11 @@ static const struct {
     const char *name;
     void (*enter)(void);
 } states[] = {
-    {"before-hello", nothing},     {"idle", enter_idle},         {"scan", enter_scan},
-    {"upload", enter_upload},      {"uploaded", enter_uploaded}, {"spawned", enter_spawned},
-    {"started", enter_started},    {"exited", enter_exited},     {"read", enter_read},
-    {"dial", enter_dial},          {"dialled", enter_dialled},   {"command", enter_started},
-    {"stop", enter_stop},          {"gate", enter_spawned},      {"held", enter_started},
+    {"before-hello", nothing},    {"idle", enter_idle},         {"scan", enter_scan},
+    {"upload", enter_upload},     {"uploaded", enter_uploaded}, {"spawned", enter_spawned},
+    {"started", enter_started},   {"exited", enter_exited},     {"read", enter_read},
+    {"dial", enter_dial},         {"dialled", enter_dialled},   {"command", enter_started},
+    {"stop", enter_stop},         {"gate", enter_spawned},      {"held", enter_started},
     {"released", enter_released},
 };
 
@@ -583,13 +583,11 @@ static const struct kind {
     {"done", FRAME_DONE, 0, BYTES("")},
     {"error", FRAME_ERROR, 0, BYTES("\5\0\0\0\15\0\0\0one\ntwo\r\x1b[2J.\0")},
     {"opened", FRAME_OPENED, 0, BYTES("\5\0\0\0\0\0\0\0")},
-    {"rows", FRAME_ROWS, 0,
-     BYTES("\0\5\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\7\0\0\0files/x\0")},
+    {"rows", FRAME_ROWS, 0, BYTES("\0\5\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\7\0\0\0files/x\0")},
     {"scanned", FRAME_SCANNED, 0, BYTES("\0")},
     {"connect", FRAME_CONNECT, 0, BYTES("\0\0\0\0\0\0\0\0\0\0\xff\xff\12\1\2\3\x50\0")},
     {"reset", FRAME_RESET, 0, BYTES("")},
-    {"lookup", FRAME_LOOKUP, 0,
-     BYTES("\0\7\1\0\0\1\0\0\0\0\0\0\1a\4test\0\0\1\0\1")},
+    {"lookup", FRAME_LOOKUP, 0, BYTES("\0\7\1\0\0\1\0\0\0\0\0\0\1a\4test\0\0\1\0\1")},
     /* what no init sends */
     {"spawn", FRAME_SPAWN, 0, BYTES("\0\0\0\0")},
     {"signal", FRAME_SIGNAL, 0, BYTES("\11\0\0\0")},
@@ -652,28 +650,99 @@ static void put_sent(void)
 }
 
 /* clang-format off: a line each */
-static void twice(void) { put_sent(), put_sent(); }
-static void many(void) { for (int i = 0; i < MANY; i++) put_sent(); }
-static void shorter(void) { set_u32(0, get_u32(0) - 1), sent.size -= sent.size > 12, put_sent(); }
-static void longer(void) { set_u32(0, get_u32(0) + 1), sent.size++, put_sent(); }
-static void without_payload(void) { set_u32(0, 0), sent.size = 12, put_sent(); }
-static void claims_all(void) { set_u32(0, UINT32_MAX), put_sent(); }
-static void claims_too_much(void) { set_u32(0, FRAME_MAX + 1), put_sent(); }
-static void claims_more(void) { set_u32(0, get_u32(0) + 9), put_sent(); }
-static void other_stream(void) { sent.bytes[5] ^= 1, put_sent(); }
-static void no_stream(void) { sent.bytes[5] = 7, put_sent(); }
-static void reserved_bits(void) { sent.bytes[6] = 1, put_sent(); }
-static void on_channel_0(void) { set_u32(8, 0), put_sent(); }
-static void on_next_channel(void) { set_u32(8, get_u32(8) + 1), put_sent(); }
-static void on_channel_before(void) { set_u32(8, get_u32(8) - 1), put_sent(); }
-static void on_unknown_channel(void) { set_u32(8, 4242), put_sent(); }
-static void on_channel_of_init(void) { set_u32(8, get_u32(8) ^ CHANNEL_OF_INIT), put_sent(); }
-static void on_all_channels(void) { for (uint32_t i = 0; i < 64; i++) set_u32(8, i), put_sent(); }
-static void all_ones(void) { memset(sent.bytes + 12, 0xff, sent.size - 12), put_sent(); }
-static void noise(void) { for (size_t i = 12; i < sent.size; i++) sent.bytes[i] = (uint8_t)(sent.bytes[i] * 7 + i * 31); put_sent(); }
-static void cut(void) { sent.size = sent.size * 2 / 3, put_sent(); }
-static void cut_header_only(void) { sent.size = 5, put_sent(); }
-static void trickle(void) { for (size_t i = 0; i < sent.size; i++) put(sent.bytes + i, 1); }
+static void twice(void)
+{
+    put_sent(), put_sent();
+}
+static void many(void)
+{
+    for (int i = 0; i < MANY; i++)
+        put_sent();
+}
+static void shorter(void)
+{
+    set_u32(0, get_u32(0) - 1), sent.size -= sent.size > 12, put_sent();
+}
+static void longer(void)
+{
+    set_u32(0, get_u32(0) + 1), sent.size++, put_sent();
+}
+static void without_payload(void)
+{
+    set_u32(0, 0), sent.size = 12, put_sent();
+}
+static void claims_all(void)
+{
+    set_u32(0, UINT32_MAX), put_sent();
+}
+static void claims_too_much(void)
+{
+    set_u32(0, FRAME_MAX + 1), put_sent();
+}
+static void claims_more(void)
+{
+    set_u32(0, get_u32(0) + 9), put_sent();
+}
+static void other_stream(void)
+{
+    sent.bytes[5] ^= 1, put_sent();
+}
+static void no_stream(void)
+{
+    sent.bytes[5] = 7, put_sent();
+}
+static void reserved_bits(void)
+{
+    sent.bytes[6] = 1, put_sent();
+}
+static void on_channel_0(void)
+{
+    set_u32(8, 0), put_sent();
+}
+static void on_next_channel(void)
+{
+    set_u32(8, get_u32(8) + 1), put_sent();
+}
+static void on_channel_before(void)
+{
+    set_u32(8, get_u32(8) - 1), put_sent();
+}
+static void on_unknown_channel(void)
+{
+    set_u32(8, 4242), put_sent();
+}
+static void on_channel_of_init(void)
+{
+    set_u32(8, get_u32(8) ^ CHANNEL_OF_INIT), put_sent();
+}
+static void on_all_channels(void)
+{
+    for (uint32_t i = 0; i < 64; i++)
+        set_u32(8, i), put_sent();
+}
+static void all_ones(void)
+{
+    memset(sent.bytes + 12, 0xff, sent.size - 12), put_sent();
+}
+static void noise(void)
+{
+    for (size_t i = 12; i < sent.size; i++)
+        sent.bytes[i] = (uint8_t)(sent.bytes[i] * 7 + i * 31);
+    put_sent();
+}
+static void cut(void)
+{
+    sent.size = sent.size * 2 / 3, put_sent();
+}
+static void cut_header_only(void)
+{
+    sent.size = 5, put_sent();
+}
+static void trickle(void)
+{
+    for (size_t i = 0; i < sent.size; i++)
+        put(sent.bytes + i, 1);
+}
 static void then_closes(void)
 {
     char swallowed[4096];
@@ -682,7 +751,10 @@ static void then_closes(void)
     while (read(0, swallowed, sizeof swallowed) > 0)
         ;
 }
-static void before_garbage(void) { put_sent(), memset(sent.bytes, 0xa5, sizeof sent.bytes), sent.size = SENT_MAX, put_sent(); }
+static void before_garbage(void)
+{
+    put_sent(), memset(sent.bytes, 0xa5, sizeof sent.bytes), sent.size = SENT_MAX, put_sent();
+}
 /* clang-format on */
 
 static const struct {
@@ -719,7 +791,7 @@ static const struct {
 #define COUNT(table) (sizeof table / sizeof table[0])
 #define PRINT_NAMES(table)                                                                         \
     for (size_t i = 0; i < COUNT(table); i++)                                                      \
-        printf("%s%s", table[i].name, i + 1 < COUNT(table) ? " " : "\n")
+    printf("%s%s", table[i].name, i + 1 < COUNT(table) ? " " : "\n")
 
 static int print_tables(void)
 {

@@ -447,7 +447,7 @@ static void test_bytes_a_second_both_ways_together(void **state)
 
 static void test_silence_ends_a_connection(void **state)
 {
-    const struct egress_limits brief = {.idle_ms = 150};
+    const struct egress_limits brief = {.idle_ms = 2000};
     int64_t                    began;
     char                       byte;
 
@@ -456,9 +456,9 @@ static void test_silence_ends_a_connection(void **state)
     connect_to(FIRST, "127.0.0.1", port);
     accept_outside();
     for (int i = 0; i < 4; i++) { /* either way's bytes count as life */
-        turn(80);
+        turn(600);
         frame(FRAME_DATA, FIRST, STREAM_OUT, "x", 1);
-        turn(80);
+        turn(600);
         assert_int_equal(write(outside, "y", 1), 1);
     }
     turn(20);
@@ -466,7 +466,7 @@ static void test_silence_ends_a_connection(void **state)
     assert_int_equal(frames[FRAME_RESET], 0);
     began = clock_ms();
     WAIT(frames[FRAME_RESET] == 1);
-    assert_true(clock_ms() - began >= 100);
+    assert_true(clock_ms() - began >= 1500);
     assert_string_equal(refused_rule(), "idle");
     while (read(outside, &byte, 1) == 1)
         ;

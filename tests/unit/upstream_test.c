@@ -312,11 +312,9 @@ static void questions_for_one_name_are_asked_once(void)
 
 static void silence_leads_to_the_next(void)
 {
-    int64_t began = clock_ms();
-
     BEGIN(SILENT, ANSWERS);
     CHECK(look_up(DNS_A, 0) == DNS_OK && has_address());
-    CHECK(clock_ms() - began < 4000);
+    CHECK(servers[0].asked == 2); /* A and AAAA, none of them again before the other one */
 }
 
 static void who_knows_no_edns_is_asked_without(void)
