@@ -1,7 +1,11 @@
 /* Theory of operation. Each line is written at once, by one write(2) of a descriptor that appends.
  * Before it, one stat of the path: when another file lies there, or none (logrotate), it is opened
- * anew. And one look at the last byte: a full disk may have cut a line, ours or another server's,
- * and the next one must not be joined to it.
+ * anew.
+ *
+ * A full disk may have cut a line, ours or another server's, and the next one must not be joined to
+ * it. So after a loss, and when the file was found so, the last byte is looked at again, and a line
+ * break goes first if it is none. Not always: while another server writes, the file ends in half a
+ * line for a moment, and the break would make an empty line.
  *
  * What cannot be written is counted; the next line that can has a line before it that tells. */
 #include "trail/trail.h"
@@ -35,12 +39,22 @@ struct trail {
     int        fd;
     bool       strict;
     char       server[9];
+    bool       is_doubtful; /* it may end in half a line */
     json_int_t lines, lost;
     char       why[ERR_MSG_MAX]; /* the last one was lost */
     void (*note)(const char *sentence);
 };
 
 /* ---- the file ---- */
+
+static bool ends_in_half_a_line(const struct trail *t)
+{
+    struct stat st;
+    char        last;
+
+    return fstat(t->fd, &st) == 0 && st.st_size > 0 &&
+           pread(t->fd, &last, 1, st.st_size - 1) == 1 && last != '\n';
+}
 
 static int open_file(struct trail *t, struct err *e)
 {
@@ -54,6 +68,7 @@ static int open_file(struct trail *t, struct err *e)
         return err_set(e, ERR_INVALID, "audit log %s is not a regular file", t->path);
     fd_close(&t->fd);
     t->fd = take_fd(&fd);
+    t->is_doubtful = ends_in_half_a_line(t);
     return 0;
 }
 
@@ -66,15 +81,6 @@ static bool is_at_path(const struct trail *t)
            ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
 }
 
-static bool ends_in_half_a_line(const struct trail *t)
-{
-    struct stat st;
-    char        last;
-
-    return fstat(t->fd, &st) == 0 && st.st_size > 0 &&
-           pread(t->fd, &last, 1, st.st_size - 1) == 1 && last != '\n';
-}
-
 static int append(struct trail *t, struct buf *line, struct err *e)
 {
     ssize_t n;
@@ -82,7 +88,7 @@ static int append(struct trail *t, struct buf *line, struct err *e)
 
     if (!is_at_path(t))
         TRY(open_file(t, e));
-    if (ends_in_half_a_line(t))
+    if (t->is_doubtful && ends_in_half_a_line(t))
         skip = 0;
     do
         n = write(t->fd, line->data + skip, line->size - skip);
@@ -91,6 +97,7 @@ static int append(struct trail *t, struct buf *line, struct err *e)
         return err_sys(e, "audit log %s", t->path);
     if ((size_t)n < line->size - skip)
         return err_set(e, ERR_UNAVAILABLE, "audit log %s: no room for a whole line", t->path);
+    t->is_doubtful = false;
     return 0;
 }
 
@@ -196,6 +203,7 @@ static int write_line(struct trail *t, enum trail_event event, const json_t *mem
 
 static void lose(struct trail *t, const struct err *e)
 {
+    t->is_doubtful = true;
     if (t->lost++ == 0 && t->note) {
         autofree char *sentence =
             str_format("%s: lines are lost%s", e->msg, t->strict ? ", and calls are refused" : "");

@@ -17,14 +17,15 @@ const digest = (words) => ({ sha256: sha256(words), bytes: Buffer.byteLength(wor
 const short = (id) => id.slice(0, 'js-sbx-01234567-89ab'.length);
 
 /** Members of each event, as the documentation has them. */
-const documented = Object.fromEntries([...fs.readFileSync(new URL('../../docs/audit.md', import.meta.url), 'utf8').matchAll(/^\| `(\w+)` \| [^|]* \| (`.*`) \|$/gm)]
+const { stdout: documentation } = await start(['events']).ended;
+const documented = Object.fromEntries([...documentation.matchAll(/^\| `(\w+)` \| [^|]* \| (`.*`) \|$/gm)]
   .map(([, event, members]) => [event, members.match(/\w+/g)]));
 
 /** All lines, each as the documentation promises it. */
 function lines(file, { torn = 0 } = {}) {
   const raw = fs.readFileSync(file, 'latin1');
   assert.match(raw, /^[\x20-\x7e\n]*$/);
-  const parsed = raw.split('\n').slice(0, -1).map((line) => { try { return JSON.parse(line); } catch { return null; } });
+  const parsed = raw.split('\n').filter((line) => line !== '').map((line) => { try { return JSON.parse(line); } catch { return null; } });
   assert.equal(parsed.filter((line) => !line).length, torn);
   const last = new Map();
   for (const line of parsed.filter(Boolean)) {

@@ -151,29 +151,45 @@ static void a_line_has_all_members_in_their_order(void **state)
     trail_close(t);
 }
 
+static const char *const explained[] = {
+#define NAME(name, what) name,
+    TRAIL_MEMBERS(NAME)
+#undef NAME
+};
+enum { EXPLAINED = sizeof explained / sizeof explained[0], OF_ALL = 4 };
+
+/* Whether one of the events has it. */
+static bool is_used(const char *name)
+{
+    for (int event = 0; event < TRAIL_EVENT_COUNT; event++) {
+        autofree char *words = str_dup(events_members((enum trail_event)event));
+        char          *rest = words, *word_of_it;
+        while ((word_of_it = strsep(&rest, " ")))
+            if (strcmp(word_of_it, name) == 0)
+                return true;
+    }
+    return false;
+}
+
+static bool is_explained(const char *name)
+{
+    for (size_t i = 0; i < EXPLAINED; i++)
+        if (strcmp(explained[i], name) == 0)
+            return true;
+    return false;
+}
+
 static void every_event_has_members_that_are_explained(void **state)
 {
-    static const char *const explained[] = {
-#define NAME(name, what) name,
-        TRAIL_MEMBERS(NAME)
-#undef NAME
-    };
-    bool used[sizeof explained / sizeof explained[0]] = {true, true, true, true}; /* of all */
-
     (void)state;
     for (int event = 0; event < TRAIL_EVENT_COUNT; event++) {
         autofree char *words = str_dup(events_members((enum trail_event)event));
         char          *rest = words, *name;
-        while ((name = strsep(&rest, " "))) {
-            size_t i = 0;
-            while (i < sizeof explained / sizeof explained[0] && strcmp(explained[i], name) != 0)
-                i++;
-            assert_true(i < sizeof explained / sizeof explained[0]);
-            used[i] = true;
-        }
+        while ((name = strsep(&rest, " ")))
+            assert_true(is_explained(name));
     }
-    for (size_t i = 0; i < sizeof used / sizeof used[0]; i++)
-        assert_true(used[i]);
+    for (size_t i = OF_ALL; i < EXPLAINED; i++)
+        assert_true(is_used(explained[i]));
 }
 
 static void hostile_words_are_one_escaped_line(void **state)
@@ -301,26 +317,29 @@ static void several_append_to_one_file(void **state)
 {
     enum { WRITERS = 4, LINES = 500 };
     pid_t            pids[WRITERS];
+    struct trail    *trails[WRITERS];
     int              status;
     autojson json_t *seen = json_object();
 
     (void)state;
+    for (int i = 0; i < WRITERS; i++)
+        trails[i] = open_trail(false);
     for (int i = 0; i < WRITERS; i++) {
         pids[i] = fork();
         assert_true(pids[i] >= 0);
         if (pids[i] == 0) {
-            struct trail_spec spec = {.path = path};
-            struct trail     *t = trail_open(&spec, NULL);
-            char              text[200];
+            char text[200];
             memset(text, 'a' + i, sizeof text);
             text[sizeof text - 1] = '\0';
             for (int n = 0; n < LINES; n++)
-                write_why(t, text);
+                write_why(trails[i], text);
             _exit(0);
         }
     }
     for (int i = 0; i < WRITERS; i++)
         assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+    for (int i = 0; i < WRITERS; i++)
+        trail_close(trails[i]);
     assert_int_equal(count_lines(path), WRITERS * LINES);
     autofree char *text = read_file(path);
     for (char *at = text; *at; at += strcspn(at, "\n") + 1) {
@@ -368,6 +387,25 @@ static void lines_that_find_no_room_are_counted(void **state)
     trail_close(t);
 }
 
+/* Whoever left it so, and also when that was before we came. */
+static void half_a_line_of_others_is_not_joined(void **state)
+{
+    FILE         *f = fopen(path, "w");
+    struct trail *t;
+
+    (void)state;
+    assert_non_null(f);
+    fputs("{\"half\":", f);
+    fclose(f);
+    t = open_trail(false);
+    assert_int_equal(write_why(t, "first"), 0);
+    assert_int_equal(write_why(t, "second"), 0);
+    trail_close(t);
+    assert_int_equal(count_lines(path), 3);
+    autojson json_t *first = line_at(path, 1);
+    assert_string_equal(word(first, "why"), "first");
+}
+
 static void who_is_not_strict_goes_on(void **state)
 {
     struct trail *t = open_trail(false);
@@ -406,6 +444,7 @@ int main(void)
         CASE(a_file_that_was_moved_away_is_made_anew),
         CASE(several_append_to_one_file),
         CASE(lines_that_find_no_room_are_counted),
+        CASE(half_a_line_of_others_is_not_joined),
         CASE(who_is_not_strict_goes_on),
         CASE(nobody_needs_a_trail),
     };
