@@ -231,6 +231,12 @@ describe('jerboa run', limit, () => {
     assert.equal(only(log, 'call_ended', { call }).outcome, 'failed');
   });
 
+  test('tells the policy that holds', async (t) => {
+    const log = path.join(tempDir(t), 'log');
+    for (const args of [[], ['--network', 'none'], ['--allow', 'a.example'], ['--network', 'host']]) await run(['--audit', log, ...args, '-e', '1']);
+    assert.deepEqual(of(log, 'call').map(({ policy }) => policy), ['internet', 'none', 'allow', 'host']);
+  });
+
   test('names its packages, also when they cannot be had', async (t) => {
     const log = path.join(tempDir(t), 'log');
     const r = await run(['--audit', log, '--dep', '@s/a@^4', '--dep', 'b', '-e', '1'], { env: { npm_config_registry: `http://127.0.0.1:${await freePort()}/` } });
