@@ -30,6 +30,12 @@ enum { WORD = -1, PARTS_MAX = 4 };
         CALL_IF(fcntl, {1, WORD, F_GETFL}), CALL_IF(fcntl, {1, WORD, F_SETFL}),                    \
         CALL_IF(fcntl, {1, WORD, F_DUPFD}), CALL_IF(fcntl, {1, WORD, F_DUPFD_CLOEXEC}), CALL(dup)
 
+/* Landlock has no say in modes: so none by a path, and none that is more than our own files have.
+ */
+#define TO_SET_MODES                                                                               \
+    CALL_IF(fchmod, {1, WORD, 0755}), CALL_IF(fchmod, {1, WORD, 0644}),                            \
+        CALL_IF(fchmod, {1, WORD, 0700})
+
 static const struct call untar_calls[] = {TO_LIVE, CALL(openat2), CALL(mkdirat)};
 
 static const struct call keeper_calls[] = {
@@ -37,9 +43,9 @@ static const struct call keeper_calls[] = {
     /* files */
     CALL(openat), CALL(openat2), CALL(getdents64), CALL(mkdirat), CALL(renameat), CALL(renameat2),
     CALL(unlinkat), CALL(symlinkat), CALL(readlinkat), CALL(faccessat), CALL(faccessat2),
-    CALL(fchmod), CALL(fchmodat), CALL(ftruncate), CALL(utimensat), CALL(fsync), CALL(fdatasync),
-    CALL(syncfs), CALL(flock), TO_TEND_DESCRIPTORS, CALL(pread64), CALL(writev), CALL(statx),
-    CALL(fstatfs), CALL(getcwd),
+    TO_SET_MODES, CALL(ftruncate), CALL(utimensat), CALL(fsync), CALL(fdatasync), CALL(syncfs),
+    CALL(flock), TO_TEND_DESCRIPTORS, CALL(pread64), CALL(writev), CALL(statx), CALL(fstatfs),
+    CALL(getcwd),
 #if defined(__x86_64__)
     CALL(open), CALL(stat), CALL(lstat), CALL(access), CALL(readlink), CALL(mkdir), CALL(rename),
     CALL(unlink), CALL(rmdir), CALL(dup2),

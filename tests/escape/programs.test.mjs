@@ -43,6 +43,7 @@ const patient = async (at) => {
 };
 const usr1 = 1n << 9n, maskOf = (pid, name) => BigInt(`0x${new RegExp(`^${name}:\\s*(\\w+)`, 'm').exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]}`);
 const signalled = (at) => Boolean((maskOf(at.where, 'ShdPnd') | maskOf(at.where, 'SigPnd')) & usr1);
+const openToAll = (at) => (fs.statSync(at.where).mode & 0o777) === 0o666;
 const nothing = () => '-';
 /** Its environment is its own only once it has become the other program. */
 const victimEnvironment = async (at) => {
@@ -79,6 +80,8 @@ const rows = [
   ['a user namespace, by the keeper', 'keeper', 'namespace', nothing, ['keeper filter']],
   ['a token of the environment, in the keeper', 'keeper', 'environment', nothing, ['keeper environment']],
   ['giving a file away, by the keeper', 'keeper', 'give-away', file('store/runtimes/mine'), ['keeper capabilities', 'keeper filter'], { root: true }],
+  ['the mode of a file, by the keeper', 'keeper', 'change-mode', file('home/secret'), ['keeper filter'], { seen: openToAll }],
+  ['a mode of the store that lets everybody write, by the keeper', 'keeper', 'change-mode', file('store/runtimes/mine'), ['keeper filter'], { seen: openToAll }],
   ['a file without end, by the keeper', 'keeper', 'lengthen', absent('store/runtimes/long'), ['keeper resources']],
   ['another entry of the store, by the untar', 'untar', 'write', absent('store/runtimes/planted'), ['untar landlock'], { seen: (at) => fs.existsSync(at.where) }],
   ['a file of the store, by the untar', 'untar', 'read', file('store/downloads/secret'), ['untar landlock']],

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -190,6 +191,18 @@ static int way_give_away(const char *where, const char *word)
     return chown(where, 1, 1);
 }
 
+/* By the path, or by the file itself if it can be opened: Landlock has no say in either. */
+static int way_change_mode(const char *where, const char *word)
+{
+    int fd;
+
+    (void)word;
+    if (fchmodat(AT_FDCWD, where, 0666, 0) == 0)
+        return 0;
+    fd = open_any(where, O_RDONLY);
+    return fd < 0 ? -1 : fchmod(fd, 0666);
+}
+
 /* Its last byte is the fourth gigabyte's. */
 static int way_lengthen(const char *where, const char *word)
 {
@@ -219,13 +232,21 @@ static const struct {
     const char *name;
     int (*go)(const char *where, const char *word);
 } ways[] = {
-    {"read", way_read},           {"write", way_write},
-    {"remove", way_remove},       {"connect", way_connect},
-    {"unix", way_unix},           {"listen", way_listen},
-    {"execute", way_execute},     {"trace", way_trace},
-    {"signal", way_signal},       {"signal-by-pipe", way_signal_by_pipe},
-    {"namespace", way_namespace}, {"give-away", way_give_away},
-    {"lengthen", way_lengthen},   {"environment", way_environment},
+    {"read", way_read},
+    {"write", way_write},
+    {"remove", way_remove},
+    {"connect", way_connect},
+    {"unix", way_unix},
+    {"listen", way_listen},
+    {"execute", way_execute},
+    {"trace", way_trace},
+    {"signal", way_signal},
+    {"signal-by-pipe", way_signal_by_pipe},
+    {"namespace", way_namespace},
+    {"give-away", way_give_away},
+    {"change-mode", way_change_mode},
+    {"lengthen", way_lengthen},
+    {"environment", way_environment},
     {"version", way_version},
 };
 
