@@ -52,7 +52,8 @@ static const char head[] =
     "first hundred different ones of a call are told, and how many followed. Names that are only "
     "looked up are told when they are refused.\n"
     "- Not told: calls whose arguments do not fit their schema (nothing was done), what clients "
-    "read as resources, what Jerboa itself fetches from registries.\n\n";
+    "read as resources, what Jerboa itself, installers and install scripts fetch from "
+    "registries.\n\n";
 
 static void print_members(const char *words)
 {
