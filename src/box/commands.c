@@ -212,8 +212,7 @@ struct commands *commands_start(const struct commands_spec *spec, const struct c
     if (!c->result.ended)
         abort();
     later_init(&c->later, box_base(spec->box), step, c);
-    turn_start(&c->turn, spec->box, &turn_ops, c);
-    c->turn.call = c->subject.call;
+    turn_start(&c->turn, spec->box, c->subject.call, &turn_ops, c);
     return c;
 }
 
