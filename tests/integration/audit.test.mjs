@@ -127,6 +127,7 @@ describe('what is told', limit, () => {
     await s.close();
     s.close = () => {};
     assert.deepEqual(of(log, 'run_ended').map((r) => [r.program, r.number, r.verdict, r.exitCode]), Array(8).fill(['command', 1, 'ok', 0]));
+    assert.ok(of(log, 'run_ended').every((r) => r.peakMemoryBytes !== 0)); // gone with the sandbox: null
   });
 
   test('two owners over HTTP, and who they are', async (t) => {
