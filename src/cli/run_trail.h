@@ -7,7 +7,6 @@
 #include "sandbox/telling.h"
 
 struct run_trail { /* stays where it is while the sandbox lives */
-    struct trail        *trail;
     struct trail_subject subject;
     struct telling       telling;
     int64_t              began_ms;

@@ -100,6 +100,7 @@ void telling_run(struct trail *t, const struct trail_subject *s, const struct te
     json_object_set_new(m, "signal", r->facts.signal ? json_integer(r->facts.signal) : json_null());
     json_object_set_new(m, "wallMs", json_integer(r->wall_ms));
     json_object_set_new(m, "cpuMs", json_integer((json_int_t)(r->cpu_us / 1000)));
-    json_object_set_new(m, "peakMemoryBytes", json_integer((json_int_t)r->peak_bytes));
+    json_object_set_new(m, "peakMemoryBytes",
+                        r->peak_bytes ? json_integer((json_int_t)r->peak_bytes) : json_null());
     trail_write(t, TRAIL_RUN_ENDED, m, NULL);
 }

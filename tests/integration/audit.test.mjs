@@ -115,6 +115,21 @@ describe('what is told', limit, () => {
       [['203.0.113.7', 81, 'reserved address 203.0.113.7'], ['example.org', null, "network policy 'npm'"]]);
   });
 
+  test('a command is answered before its leavings are gone; who stops the sandbox then changes nothing of how it ended', async (t) => {
+    const log = path.join(tempDir(t), 'log');
+    const s = await connectFor(t, plain, ['--audit', log]);
+    for (let i = 0; i < 8; i++) {
+      const id = await s.sandbox();
+      const r = await s.exec(id, 'for i in 1 2 3 4 5 6 7 8 9; do sleep 1000 >/dev/null 2>&1 & done; echo done');
+      assert.equal(text(r), 'done\n');
+      await s.call('sandbox_stop', { container_id: id });
+    }
+    await s.close();
+    s.close = () => {};
+    assert.deepEqual(of(log, 'run_ended').map((r) => [r.program, r.number, r.verdict, r.exitCode]), Array(8).fill(['command', 1, 'ok', 0]));
+    assert.ok(of(log, 'run_ended').every((r) => r.peakMemoryBytes !== 0)); // gone with the sandbox: null
+  });
+
   test('two owners over HTTP, and who they are', async (t) => {
     const log = path.join(tempDir(t), 'log');
     const { url, stop } = await serveHttp(t, ['--audit', log, '--tokens', tokensFile(t, ['alice', 'bob'])]);
