@@ -29,8 +29,8 @@ static json_t *packages(const struct option_list *deps)
         const char *text = deps->items[i], *at = *text ? strchr(text + 1, '@') : NULL;
         size_t      n = at ? (size_t)(at - text) : strlen(text);
         json_array_append_new(
-            rows, json_pack("{s:o, s:o}", "name", json_text(text, n), "version",
-                            at ? json_text(at + 1, strlen(at + 1)) : json_string("latest")));
+            rows, json_pack("{s:o, s:o}", "name", trail_asked(text, n), "version",
+                            at ? trail_asked(at + 1, strlen(at + 1)) : json_string("latest")));
     }
     return rows;
 }

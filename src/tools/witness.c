@@ -35,17 +35,23 @@ static json_t *digests(const json_t *list)
 }
 
 /* A row may have any form here: the tool has not looked at it. */
+static json_t *asked(const json_t *row, const char *member)
+{
+    const json_t *text = json_object_get(row, member);
+
+    if (!json_is_string(text))
+        return json_null();
+    return trail_asked(json_string_value(text), json_string_length(text));
+}
+
 static json_t *packages(const json_t *list)
 {
     json_t *rows = json_array(), *row;
     size_t  i;
 
     json_array_foreach ((json_t *)list, i, row) {
-        const json_t *name = json_object_get(row, "name"),
-                     *version = json_object_get(row, "version");
-        json_array_append_new(rows,
-                              json_pack("{s:O?, s:O?}", "name", json_is_string(name) ? name : NULL,
-                                        "version", json_is_string(version) ? version : NULL));
+        json_array_append_new(rows, json_pack("{s:o, s:o}", "name", asked(row, "name"), "version",
+                                              asked(row, "version")));
     }
     return rows;
 }

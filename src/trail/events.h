@@ -40,7 +40,7 @@
     X("connection", "its number in the sandbox")                                                   \
     X("cpuMs", "processor time")                                                                   \
     X("cpusMilli", "processors, in thousandths")                                                   \
-    X("dependencies", "`[{name, version}]` as they were asked for; null: none")                    \
+    X("dependencies", "`[{name, version}]` as asked for, no address behind its `//`; null: none")  \
     X("diskBytes", "limit of /workspace, /tmp and HOME")                                           \
     X("exitCode", "of the main process; null: it has none")                                        \
     X("files", "whether /workspace/files is a directory of this machine")                          \

@@ -309,6 +309,14 @@ json_t *trail_digest(const void *bytes, size_t size)
     return json_pack("{s:s, s:I}", "sha256", hex, "bytes", (json_int_t)size);
 }
 
+json_t *trail_asked(const char *text, size_t size)
+{
+    const char      *slashes = memmem(text, size, "//", 2);
+    autojson json_t *front = json_text(text, slashes ? (size_t)(slashes - text) : size);
+
+    return slashes ? json_sprintf("%s//…", json_string_value(front)) : json_incref(front);
+}
+
 json_t *trail_members(const struct trail_subject *s)
 {
     return json_pack("{s:o, s:o, s:o}", "call", word(s->call), "owner", word(s->owner), "sandbox",

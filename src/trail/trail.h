@@ -46,4 +46,7 @@ void trail_new_call(char ret[TRAIL_CALL_MAX]);
 void    trail_set_owner(struct trail_subject *s, const char *owner);
 void    trail_set_sandbox(struct trail_subject *s, const char *id);
 json_t *trail_digest(const void *bytes, size_t size); /* {sha256, bytes} */
+/* A package's name or version as it was asked for; of an address, which none can be, only what
+ * comes before its "//": behind that it may have a password. */
+json_t *trail_asked(const char *text, size_t size);
 json_t *trail_members(const struct trail_subject *s); /* {call, owner, sandbox} */

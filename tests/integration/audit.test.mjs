@@ -246,6 +246,15 @@ describe('jerboa run', limit, () => {
     assert.equal(only(log, 'call_ended', { call }).outcome, 'failed');
   });
 
+  test('a password in an address that was given for a version is not told', async (t) => {
+    const log = path.join(tempDir(t), 'log'), version = 'git+https://me:swordfish@git.example/x.git', told = { name: 'a', version: 'git+https://…' };
+    await run(['--audit', log, '--dep', `a@${version}`, '-e', '1']);
+    const s = await connectFor(t, plain, ['--audit', log]);
+    refused(await s.call('run_js_ephemeral', { code: '1', dependencies: [{ name: 'a', version }] }), /is refused/);
+    assert.deepEqual(of(log, 'call').map(({ dependencies }) => dependencies), [[told], [told]]);
+    assert.ok(!fs.readFileSync(log, 'utf8').includes('swordfish'));
+  });
+
   test('tells the policy that holds', async (t) => {
     const log = path.join(tempDir(t), 'log');
     for (const args of [[], ['--network', 'none'], ['--allow', 'a.example'], ['--network', 'host']]) await run(['--audit', log, ...args, '-e', '1']);
