@@ -400,7 +400,7 @@ bool turn_is_for_naught(const struct turn *t)
 
 /* ---- the beginning ---- */
 
-/* 128 random bits in the form of a UUID, version 4. */
+/* 122 random bits in the form of a UUID, version 4. */
 static void make_id(char ret[BOX_ID_MAX])
 {
     char hex[33];

@@ -36,7 +36,8 @@ static json_t *packages(const struct option_list *deps)
 }
 
 static json_t *describe(const struct run_trail *t, const struct sandbox_options *o,
-                        const struct script *script, const struct option_list *deps)
+                        const char *policy, const struct script *script,
+                        const struct option_list *deps)
 {
     json_t *m = trail_members(&t->subject);
 
@@ -46,13 +47,12 @@ static json_t *describe(const struct run_trail *t, const struct sandbox_options 
     if (deps->n > 0)
         json_object_set_new(m, "dependencies", packages(deps));
     json_object_set_new(m, "image", json_text(o->image, strlen(o->image)));
-    if (o->network)
-        json_object_set_new(m, "policy", json_text(o->network, strlen(o->network)));
+    json_object_set_new(m, "policy", json_string(policy));
     json_object_set_new(m, "timeoutMs", json_integer(o->timeout_ms));
     return m;
 }
 
-int run_trail_begin(struct run_trail *t, const struct sandbox_options *o,
+int run_trail_begin(struct run_trail *t, const struct sandbox_options *o, const char *policy,
                     const struct script *script, const struct option_list *deps, struct err *e)
 {
     struct trail_spec spec = {
@@ -71,7 +71,7 @@ int run_trail_begin(struct run_trail *t, const struct sandbox_options *o,
     trail_new_call(t->subject.call);
     trail_set_owner(&t->subject, owner);
     if (trail_allows(t->telling.trail, trail_write(t->telling.trail, TRAIL_CALL,
-                                                   describe(t, o, script, deps), &lost)))
+                                                   describe(t, o, policy, script, deps), &lost)))
         return 0;
     *e = lost;
     trail_close(t->telling.trail);

@@ -34,9 +34,11 @@ static bool on_may_connect(void *owner)
     return trail_is_well(trail_of(owner));
 }
 
-static void on_connected(void *owner, const struct egress_seen *c)
+static bool on_connected(void *owner, const struct egress_seen *c)
 {
-    trail_write(trail_of(owner), TRAIL_CONNECTED, members_of_seen(owner, c), NULL);
+    struct trail *t = trail_of(owner);
+
+    return trail_allows(t, trail_write(t, TRAIL_CONNECTED, members_of_seen(owner, c), NULL));
 }
 
 static void on_connection_over(void *owner, const struct egress_seen *c)

@@ -57,7 +57,7 @@
     X("peakMemoryBytes", "the most memory that it had at once; null: nobody saw it")               \
     X("pid", "of the server")                                                                      \
     X("pids", "limit of processes and threads")                                                    \
-    X("policy", "the sandbox's own network policy; null: the operator's alone")                    \
+    X("policy", "the sandbox's own network policy; null: the operator's alone; `jerboa run`: its") \
     X("port", "inside, to be reached from this machine; null: none")                               \
     X("program", "`script`, `command`, `server`")                                                  \
     X("receivedBytes", "from outside")                                                             \
