@@ -49,7 +49,8 @@ struct run_ops {
     void (*stdin_room)(void *owner); /* first when the program runs; see process_stdin_room */
     void (*done)(void *owner, const struct run_result *r);
     /* It exited with 0 and said all, so its verdict is `ok` whatever its counters, which come with
-     * done, will be. Not of one whose sandbox is lost by then. May be NULL. */
+     * done, will be, and even if its sandbox is lost before they come. Not of one whose sandbox is
+     * lost already. May be NULL. */
     void (*succeeded)(void *owner);
 };
 
