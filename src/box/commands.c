@@ -61,17 +61,12 @@ static void on_line(void *owner, const char *line)
 
 static void on_ended(void *owner, const struct run_result *r, struct keep *out, struct keep *err)
 {
-    struct commands  *c = owner;
-    struct run_result ended = *r;
+    struct commands *c = owner;
 
-    if (c->told) { /* the sandbox may have gone since, with its counters: the answer holds */
-        ended.verdict = VERDICT_OK;
-        ended.facts.code = 0;
-    }
-    c->result.ended[c->result.n++] = (struct command_result){ended, out, err};
+    c->result.ended[c->result.n++] = (struct command_result){*r, out, err};
     if (!turn_is_for_naught(&c->turn))
         telling_run(c->trail, &c->subject,
-                    &(struct telling_program){.kind = "command", .number = c->result.n}, &ended);
+                    &(struct telling_program){.kind = "command", .number = c->result.n}, r);
     c->record = NULL;
     c->waiting = false;
     later_ask(&c->later);

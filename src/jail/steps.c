@@ -171,7 +171,8 @@ static int step_wait(struct jail *j, struct err *e)
 {
     char go;
 
-    fd_close(&j->go_fds[1]);
+    fd_close(&j->go_fds[1]); /* the jail's ends: while we had them, its death would not be seen */
+    fd_close(&j->group_fd);
     if (read(j->go_fds[0], &go, 1) != 1)
         return err_set(e, ERR_CANCELLED, "the jail is gone");
     return 0;

@@ -26,6 +26,7 @@ struct run {
     bool                   waiting;   /* for the object that the last state started */
     bool                   may_begin; /* a fact: run_begin was called, or need not be */
     bool                   started;
+    bool                   succeeded; /* … its owner was told: nothing changes that any more */
     size_t                 next_file;
     struct held           *held;
     uint32_t               life; /* a channel on which nothing comes but the sandbox's end */
@@ -92,7 +93,7 @@ static void finish(struct run *r)
 {
     struct verdict_facts *f = &r->result.facts;
 
-    if (r->result.err.kind) { /* it never ran, or nobody saw how it ended */
+    if (r->result.err.kind && !r->succeeded) { /* it never ran, or nobody saw how it ended */
         f->disk_full = r->sandbox && r->result.err.sys == ENOSPC; /* its files had no room */
         f->lost = !f->cancelled && !f->quota_exceeded && !f->disk_full;
         f->code = -1;
@@ -235,8 +236,10 @@ static void on_said_all(void *owner, const struct message_exited *m)
     struct run *r = owner;
     bool        has_begun = !r->at_gate || m->stdin_bytes > 0;
 
-    if (m->code == 0 && has_begun && !r->result.err.kind && r->ops->succeeded)
-        r->ops->succeeded(r->owner);
+    if (m->code != 0 || !has_begun || r->result.err.kind || !r->ops->succeeded)
+        return;
+    r->succeeded = true;
+    r->ops->succeeded(r->owner);
 }
 
 static const struct process_ops process_ops = {

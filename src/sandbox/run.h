@@ -48,8 +48,9 @@ struct run_ops {
     void (*output)(void *owner, uint8_t stream, const uint8_t *bytes, size_t size);
     void (*stdin_room)(void *owner); /* first when the program runs; see process_stdin_room */
     void (*done)(void *owner, const struct run_result *r);
-    /* It exited with 0 and said all: only its counters are still to come. Before done, which may
-     * then tell nothing but `ok`, or that the sandbox was lost meanwhile. May be NULL. */
+    /* It exited with 0 and said all, so its verdict is `ok` whatever its counters, which come with
+     * done, will be, and even if its sandbox is lost before they come. Not of one whose sandbox is
+     * lost already. May be NULL. */
     void (*succeeded)(void *owner);
 };
 

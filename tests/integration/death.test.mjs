@@ -119,6 +119,33 @@ test('SIGKILL of jerboa and jail together: the next start sweeps', limit, async 
   await world.assertGone();
 });
 
+/** What is seen first, looked for without a pause; undefined: nothing for too long. */
+function catchFirst(look) {
+  for (const end = performance.now() + 10_000; performance.now() < end;) {
+    const seen = look();
+    if (seen) return seen;
+  }
+}
+const children = (pid) => fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ').filter(Boolean);
+/** A process that leads a session: its name. */
+const leader = (pid) => { try { return new RegExp(`^${pid} \\((.*)\\) . \\d+ \\d+ ${pid} `).exec(fs.readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1]; } catch { return undefined; } };
+
+test('SIGKILL of a jail whose child still builds: that does not wait for its cgroup for ever', limit, async (t) => {
+  const world = prepare(t);
+  let tries = 0;
+  for (let met = 0; met < 10; tries++) {
+    const child = world.start(), jail = +catchFirst(() => children(child.pid)[0]);
+    const name = catchFirst(() => children(jail).map(leader).find(Boolean)); // it was let go
+    process.kill(jail, 'SIGKILL');
+    if (name === 'jerboa-jail') met++; // later it is init
+    await until(() => processes(world.programs).length === 0, () => `left: ${JSON.stringify(processes(world.programs))}`);
+    await child.ended;
+  }
+  t.diagnostic(`${tries} tries`);
+  await sweep();
+  await world.assertGone();
+});
+
 test('two sweeps at once do not disturb each other or a live sandbox', limit, async (t) => {
   const world = prepare(t), alive = world.start();
   t.after(() => alive.kill('SIGKILL')); // else the tests that follow count its processes, too

@@ -27,23 +27,40 @@ async function whileStopped(pids, work) {
   }
 }
 
+/** A command that leaves something running, and is answered while the jail, which ends its group and tells its counters, does nothing. */
+async function leave(t, more = []) {
+  const files = tempDir(t), s = await serve(t, ['--files', files, ...more]);
+  const container_id = text(await s.call('sandbox_initialize', {}));
+  const exec = (...commands) => s.call('sandbox_exec', { container_id, commands });
+  const first = exec('setsid sleep 1006 >/dev/null 2>&1 & until grep -q sleep /proc/$!/comm; do sleep 0.01; done; touch files/began; until [ -e files/go ]; do sleep 0.01; done; echo one');
+  await until(() => fs.existsSync(path.join(files, 'began')), 'it does not begin');
+  const answeredWhileStopped = (work) => whileStopped(named(s, 'jerboa-jail'), async () => {
+    fs.writeFileSync(path.join(files, 'go'), '');
+    let answer;
+    first.then((r) => { answer = r; });
+    await until(() => answer, 'it is not answered');
+    assert.equal(text(answer), 'one\n');
+    return work();
+  });
+  return { s, container_id, exec, answeredWhileStopped };
+}
+
 describe('sandbox_exec', () => {
   test('is answered when its last command has said all; what that left running ends before the next call', limit, async (t) => {
-    const files = tempDir(t), s = await serve(t, ['--files', files]);
-    const container_id = text(await s.call('sandbox_initialize', {}));
-    const exec = (...commands) => s.call('sandbox_exec', { container_id, commands });
-    const first = exec('setsid sleep 1006 >/dev/null 2>&1 & touch files/began; until [ -e files/go ]; do sleep 0.01; done; echo one');
-    await until(() => fs.existsSync(path.join(files, 'began')), 'it does not begin');
-    const second = await whileStopped(named(s, 'jerboa-jail'), async () => { // who ends its group and tells its counters
-      fs.writeFileSync(path.join(files, 'go'), '');
-      let answer;
-      first.then((r) => { answer = r; });
-      await until(() => answer, 'it is not answered', 30);
-      assert.equal(text(answer), 'one\n');
+    const { s, exec, answeredWhileStopped } = await leave(t);
+    const second = await answeredWhileStopped(() => {
       assert.equal(named(s, 'sleep').length, 1);
-      return { answer: exec('cat /proc/[0-9]*/comm | grep -c sleep') };
+      return { answer: exec('cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -c "sl[e]ep"') }; // of what is dead it is empty
     });
     assert.deepEqual((await second.answer).structuredContent.commands, [{ stdout: '0\n', stderr: '', exitCode: 1 }]);
+  });
+
+  test('is in the audit log as it was answered, though its sandbox is stopped in that moment', limit, async (t) => {
+    const log = path.join(tempDir(t), 'log'), { s, container_id, answeredWhileStopped } = await leave(t, ['--audit', log]);
+    await answeredWhileStopped(() => s.call('sandbox_stop', { container_id }));
+    const ended = () => fs.readFileSync(log, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line)).filter((line) => line.event === 'run_ended');
+    await until(() => ended().length > 0, 'it does not end');
+    assert.deepEqual(ended().map(({ program, verdict, exitCode }) => [program, verdict, exitCode]), [['command', 'ok', 0]]);
   });
 
   test('a command that fails, or is not the last, is waited for to its very end', limit, async (t) => {
