@@ -380,6 +380,8 @@ struct job *job_start(const struct job_spec *spec, const struct job_ops *ops, vo
     j->files_dir = box_files_dir(spec->box) ? str_dup(box_files_dir(spec->box)) : NULL;
     later_init(&j->later, box_base(spec->box), step, j);
     turn_start(&j->turn, spec->box, &turn_ops, j);
+    if (spec->again)
+        turn_go_first(&j->turn);
     j->turn.call = spec->call;
     return j;
 }
