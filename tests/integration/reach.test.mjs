@@ -303,7 +303,7 @@ test('a cancelled run is gone', limit, async (t) => {
   });
   assert.equal(await ask('wait 3000 20000'), true);
   const ms = await ask('cancel');
-  t.diagnostic(`${ms} ms`); // bench has a bar for it
+  t.diagnostic(`${ms} ms`);
   await leave();
   await assertGone();
 });
