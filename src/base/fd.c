@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void fd_close(int *fd)
@@ -111,4 +112,11 @@ int file_write_text(int dir_fd, const char *path, const char *text, struct err *
     if (fd < 0 || fd_write_all(fd, text, strlen(text)) < 0)
         return err_sys(e, "%s", path);
     return 0;
+}
+
+int file_make_executable(int dir_fd, const char *path)
+{
+    autofd int fd = openat(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+    return fd < 0 ? -1 : fchmod(fd, 0755);
 }

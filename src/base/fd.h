@@ -30,3 +30,5 @@ int fd_set_nonblock(int fd, bool on);
 int fd_read_text(int fd, size_t max, char **ret_text, size_t *ret_size, struct err *e);
 int file_read_text(int dir_fd, const char *path, size_t max, char **ret_text, struct err *e);
 int file_write_text(int dir_fd, const char *path, const char *text, struct err *e);
+/* By the open file, not by its path: a walled-in process has no call for that. -1: errno. */
+int file_make_executable(int dir_fd, const char *path);

@@ -365,11 +365,12 @@ void box_stop(struct box *b, const char *why)
 
 /* ---- its line ---- */
 
-void turn_start(struct turn *t, struct box *b, const struct turn_ops *ops, void *owner)
+void turn_start(struct turn *t, struct box *b, const char *call, const struct turn_ops *ops,
+                void *owner)
 {
     struct turn **at = &b->line;
 
-    *t = (struct turn){.box = b, .ops = ops, .owner = owner};
+    *t = (struct turn){.box = b, .ops = ops, .owner = owner, .call = call};
     while (*at)
         at = &(*at)->next;
     *at = t;
@@ -415,7 +416,7 @@ bool turn_is_for_naught(const struct turn *t)
 
 /* ---- the beginning ---- */
 
-/* 128 random bits in the form of a UUID, version 4. */
+/* 122 random bits in the form of a UUID, version 4. */
 static void make_id(char ret[BOX_ID_MAX])
 {
     char hex[33];

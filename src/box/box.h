@@ -16,10 +16,10 @@
 #include "engine/native.h"
 #include "sandbox/sandbox.h"
 #include "store/layer.h"
-#include "trail/trail.h"
 
 struct boxes;
 struct box;
+struct trail;
 struct held;
 
 enum { BOX_ID_MAX = sizeof "js-sbx-" + 36 };
@@ -121,12 +121,13 @@ struct turn { /* its owner's storage */
     struct box            *box; /* NULL: it does not stand in line */
     const struct turn_ops *ops;
     void                  *owner;
-    const char            *call; /* whose it is, for the trail; or NULL: set after turn_start */
+    const char            *call; /* whose it is, for the trail; or NULL */
     bool                   is_on, again;
 };
 
-/* Both ops are called from the top of the loop. */
-void turn_start(struct turn *t, struct box *b, const struct turn_ops *ops, void *owner);
+/* Both ops are called from the top of the loop; `call`, or NULL, must live until the turn ends. */
+void turn_start(struct turn *t, struct box *b, const char *call, const struct turn_ops *ops,
+                void *owner);
 void turn_end(struct turn *t);      /* idempotent; also of one that still waits */
 void turn_go_first(struct turn *t); /* before all who wait: after a turn that was for naught */
 /* The sandbox was made ahead and is lost before a program ran in it, and the box gets another one:

@@ -26,7 +26,7 @@ struct box {
     char                *owner, *files_dir, *image;
     const struct policy *policy;
     bool                 one_call;
-    bool                 is_somebodys; /* or was: not of what is, or was, only made ahead */
+    bool                 is_somebodys; /* it was handed out, so the trail tells its end */
     enum box_state       state;
     struct runtime_wait *wait;
     struct runtime       runtime;

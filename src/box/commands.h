@@ -5,6 +5,7 @@
 
 #include "box/box.h"
 #include "box/record.h"
+#include "trail/trail.h"
 
 struct commands;
 

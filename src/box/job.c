@@ -15,6 +15,7 @@
 #include "engine/layout.h"
 #include "loop/later.h"
 #include "sandbox/attach.h"
+#include "trail/trail.h"
 
 static const char manifest[] = "/workspace/package.json";
 
@@ -27,6 +28,7 @@ struct job {
     enum job_state         state;
     bool                   waiting, cancelled, over_quota;
     struct turn            turn;
+    char                   call[TRAIL_CALL_MAX]; /* the turn outlives the spec */
     struct later           later;
     char                   box_id[BOX_ID_MAX];
     char                  *files_dir;
@@ -185,17 +187,6 @@ static void on_changes(void *owner)
 
 static const struct changes_ops changes_ops = {on_begun, on_over_quota, on_changes};
 
-static void record_run(struct job *j);
-
-static void begin_look(struct job *j)
-{
-    j->waiting = true;
-    j->changes = changes_start(box_sandbox(j->spec->box), j->spec->files,
-                               j->spec->files_quota_bytes, &changes_ops, j);
-    if (!j->spec->port)
-        record_run(j);
-}
-
 static void begin_changes(struct job *j)
 {
     if (!j->changes)
@@ -284,6 +275,15 @@ static void record_run(struct job *j)
                              &record_ops, j);
     if (j->over_quota)
         record_end(j->record, VERDICT_DISK);
+}
+
+static void begin_look(struct job *j)
+{
+    j->waiting = true;
+    j->changes = changes_start(box_sandbox(j->spec->box), j->spec->files,
+                               j->spec->files_quota_bytes, &changes_ops, j);
+    if (!j->spec->port)
+        record_run(j);
 }
 
 static void begin_run(struct job *j)
@@ -379,10 +379,10 @@ struct job *job_start(const struct job_spec *spec, const struct job_ops *ops, vo
     snprintf(j->box_id, sizeof j->box_id, "%s", box_id(spec->box));
     j->files_dir = box_files_dir(spec->box) ? str_dup(box_files_dir(spec->box)) : NULL;
     later_init(&j->later, box_base(spec->box), step, j);
-    turn_start(&j->turn, spec->box, &turn_ops, j);
+    snprintf(j->call, sizeof j->call, "%s", spec->call ? spec->call : "");
+    turn_start(&j->turn, spec->box, j->call, &turn_ops, j);
     if (spec->again)
         turn_go_first(&j->turn);
-    j->turn.call = spec->call;
     return j;
 }
 

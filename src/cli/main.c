@@ -69,7 +69,9 @@ static bool wants_help(int argc, char **argv)
 }
 
 /* What we inherited must not surprise us: a closed standard descriptor would become one of ours, an
- * open one would reach the programs we start, and who ignores SIGCHLD cannot wait for them. */
+ * open one would reach the programs we start, who ignores SIGCHLD cannot wait for them, and a limit
+ * on the size of files (`ulimit -f`) is an error of the file that is too long, not the end of us.
+ */
 static void tidy_up(void)
 {
     int fd;
@@ -79,6 +81,7 @@ static void tidy_up(void)
     close(fd);
     close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     signal(SIGCHLD, SIG_DFL);
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 static int dispatch(int argc, char **argv)

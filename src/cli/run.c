@@ -281,9 +281,10 @@ static int run_script(struct run_options *o, const struct network *network,
                                   o->sandbox.strict, &runtime};
     struct install      install;
     struct run_trail    trail;
+    const char         *policy = network->is_host ? "host" : policy_name(network->policy);
     int                 status;
 
-    if (!plan || run_trail_begin(&trail, &o->sandbox, script, &o->deps, e) < 0)
+    if (!plan || run_trail_begin(&trail, &o->sandbox, policy, script, &o->deps, e) < 0)
         return -1;
     status = install_deps(&wanted, &install, e);
     if (status == 0) {

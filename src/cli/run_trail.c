@@ -36,7 +36,8 @@ static json_t *packages(const struct option_list *deps)
 }
 
 static json_t *describe(const struct run_trail *t, const struct sandbox_options *o,
-                        const struct script *script, const struct option_list *deps)
+                        const char *policy, const struct script *script,
+                        const struct option_list *deps)
 {
     json_t *m = trail_members(&t->subject);
 
@@ -46,13 +47,12 @@ static json_t *describe(const struct run_trail *t, const struct sandbox_options 
     if (deps->n > 0)
         json_object_set_new(m, "dependencies", packages(deps));
     json_object_set_new(m, "image", json_text(o->image, strlen(o->image)));
-    if (o->network)
-        json_object_set_new(m, "policy", json_text(o->network, strlen(o->network)));
+    json_object_set_new(m, "policy", json_string(policy));
     json_object_set_new(m, "timeoutMs", json_integer(o->timeout_ms));
     return m;
 }
 
-int run_trail_begin(struct run_trail *t, const struct sandbox_options *o,
+int run_trail_begin(struct run_trail *t, const struct sandbox_options *o, const char *policy,
                     const struct script *script, const struct option_list *deps, struct err *e)
 {
     struct trail_spec spec = {
@@ -64,17 +64,17 @@ int run_trail_begin(struct run_trail *t, const struct sandbox_options *o,
     t->telling = (struct telling){NULL, subject_of, t};
     if (!o->audit)
         return 0;
-    t->telling.trail = t->trail = trail_open(&spec, e);
-    if (!t->trail)
+    t->telling.trail = trail_open(&spec, e);
+    if (!t->telling.trail)
         return -1;
     snprintf(owner, sizeof owner, "uid:%u", (unsigned)getuid());
     trail_new_call(t->subject.call);
     trail_set_owner(&t->subject, owner);
-    if (trail_allows(t->trail,
-                     trail_write(t->trail, TRAIL_CALL, describe(t, o, script, deps), &lost)))
+    if (trail_allows(t->telling.trail, trail_write(t->telling.trail, TRAIL_CALL,
+                                                   describe(t, o, policy, script, deps), &lost)))
         return 0;
     *e = lost;
-    trail_close(t->trail);
+    trail_close(t->telling.trail);
     return -1;
 }
 
@@ -82,17 +82,17 @@ void run_trail_end(struct run_trail *t, const struct run_result *r)
 {
     json_t *m;
 
-    if (!t->trail)
+    if (!t->telling.trail)
         return;
     if (r)
-        telling_run(t->trail, &t->subject, &(struct telling_program){.kind = "script"}, r);
+        telling_run(t->telling.trail, &t->subject, &(struct telling_program){.kind = "script"}, r);
     m = trail_members(&t->subject);
     json_object_del(m, "sandbox");
     json_object_set_new(m, "tool", json_string(tool));
     json_object_set_new(m, "outcome",
                         json_string(r && r->verdict == VERDICT_OK ? "answered" : "failed"));
     json_object_set_new(m, "ms", json_integer(clock_ms() - t->began_ms));
-    trail_write(t->trail, TRAIL_CALL_ENDED, m, NULL);
-    trail_close(t->trail);
-    t->trail = t->telling.trail = NULL;
+    trail_write(t->telling.trail, TRAIL_CALL_ENDED, m, NULL);
+    trail_close(t->telling.trail);
+    t->telling.trail = NULL;
 }

@@ -17,6 +17,7 @@
 #include "store/store.h"
 #include "tools/following.h"
 #include "tools/tools.h"
+#include "trail/trail.h"
 #include "transport/serve.h"
 
 enum {

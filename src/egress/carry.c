@@ -155,7 +155,10 @@ static void on_connected(struct carry *c)
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* the code inside decides */
     c->connected = true;
     deadline_set(&c->deadline, c->idle_ms);
-    c->ops->connected(c->owner, &c->addresses[c->at - 1]);
+    if (!c->ops->connected(c->owner, &c->addresses[c->at - 1])) {
+        fail(c, 0, ERR_UNAVAILABLE, "it was not wanted");
+        return;
+    }
     write_out(c);
     want_input(c);
 }

@@ -18,7 +18,7 @@
 struct carry;
 
 struct carry_ops {
-    void (*connected)(void *owner, const struct ip *address);
+    bool (*connected)(void *owner, const struct ip *address); /* false: it must not be, see over */
     void (*data)(void *owner, const uint8_t *bytes, size_t size); /* within the credit */
     void (*ended)(void *owner);                                   /* the outside says no more */
     void (*sent)(void *owner, size_t bytes);

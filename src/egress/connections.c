@@ -34,9 +34,9 @@ struct connection {
     uint32_t           received; /* bytes from init, not given back yet */
     uint32_t           sent;     /* of those, taken by the outside */
     int64_t            began_ms;
-    bool               made;
-    char               to[IP_TEXT]; /* the address it was made to; "": to none outside */
-    json_t            *log;         /* its line, or NULL: there are too many */
+    bool               made, is_untold; /* untold: who watches could not take it */
+    char               to[IP_TEXT];     /* the address it was made to; "": to none outside */
+    json_t            *log;             /* its line, or NULL: there are too many */
     uint64_t           bytes_out, bytes_in;
 };
 
@@ -95,24 +95,34 @@ static void refuse(struct connection *c, const char *rule, const char *allow)
     reset(c);
 }
 
+static void refuse_untold(struct connection *c)
+{
+    refuse(c, "audit log", "nothing to allow: the server's audit log cannot be written");
+}
+
 /* ---- what the far end tells ---- */
 
-static void on_connected(void *owner, const struct ip *address)
+static bool on_connected(void *owner, const struct ip *address)
 {
     struct connection *c = owner;
 
-    c->made = true;
     ip_format(address, c->to);
     if (c->e->watch.connected) {
         struct egress_seen seen = look(c);
-        c->e->watch.connected(c->e->watch.owner, &seen);
+        c->is_untold = !c->e->watch.connected(c->e->watch.owner, &seen);
     }
+    if (c->is_untold) {
+        *c->to = '\0';
+        return false;
+    }
+    c->made = true;
     if (json_array_size(c->e->log) == LOG_MAX) {
         c->e->log_more++;
-        return;
+        return true;
     }
     c->log = json_pack("{s:s, s:i, s:s}", "host", c->host, "port", c->port, "address", c->to);
     json_array_append(c->e->log, c->log);
+    return true;
 }
 
 static void on_far_data(void *owner, const uint8_t *bytes, size_t size)
@@ -154,6 +164,8 @@ static void on_over(void *owner, const struct err *e)
 
     if (!e->kind) {
         connection_free(c);
+    } else if (c->is_untold) {
+        refuse_untold(c);
     } else if (!c->made) {
         autofree char *why = str_format("nothing to allow: %s", e->msg);
         refuse(c, "unreachable", why);
@@ -319,7 +331,7 @@ static void pass_gates(struct connection *c)
     } else if (c->port == DNS_PORT) {
         start_dns(c);
     } else if (e->watch.may_connect && !e->watch.may_connect(e->watch.owner)) {
-        refuse(c, "audit log", "nothing to allow: the server's audit log cannot be written");
+        refuse_untold(c);
     } else if (known < 0) {
         refuse(c, "made-up address", "nothing to allow: it stands for no name of this sandbox");
     } else if (c->port == 0) {

@@ -15,10 +15,15 @@ void refused_init(struct refused *r, const struct egress_watch *watch)
     *r = (struct refused){.list = json_array(), .watch = watch};
 }
 
-void refused_done(struct refused *r)
+static void tell_more(const struct refused *r)
 {
     if (r->more > 0 && r->watch->more_refused)
         r->watch->more_refused(r->watch->owner, r->more);
+}
+
+void refused_done(struct refused *r)
+{
+    tell_more(r);
     json_decref(r->list);
 }
 
@@ -87,8 +92,7 @@ json_t *refused_take(struct refused *r)
     if (r->more > 0)
         json_array_append_new(
             taken, make_row(rest, 0, "not listed one by one", "the first hundred are listed"));
-    if (r->more > 0 && r->watch->more_refused)
-        r->watch->more_refused(r->watch->owner, r->more);
+    tell_more(r);
     refused_init(r, r->watch);
     return taken;
 }

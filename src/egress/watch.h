@@ -15,8 +15,8 @@ struct egress_seen {
 struct egress_watch { /* zeros: nobody watches */
     void *owner;
     bool (*may_connect)(void *owner); /* false: nothing can be told, so nothing is to be made */
-    void (*connected)(void *owner, const struct egress_seen *c);
-    void (*over)(void *owner, const struct egress_seen *c); /* of those that were connected */
+    bool (*connected)(void *owner, const struct egress_seen *c); /* false: it was not told either */
+    void (*over)(void *owner, const struct egress_seen *c);      /* of those that were connected */
     /* As refused.h keeps it: the first of the same kind. Port 0: none is known. */
     void (*refused)(void *owner, const char *host, uint16_t port, const char *rule);
     void (*more_refused)(void *owner, int64_t n); /* that the list had no room for */

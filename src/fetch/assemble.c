@@ -62,7 +62,7 @@ static int fetch_into(struct assembly *a, const char *name, const struct release
 static int add_node(struct assembly *a, const struct release *release, struct err *e)
 {
     TRY(fetch_into(a, "node", release, a->dir_fd, e));
-    if (fchmodat(a->dir_fd, "bin/node", 0755, 0) < 0)
+    if (file_make_executable(a->dir_fd, "bin/node") < 0)
         return err_set(e, ERR_INVALID, "npm package %s holds no bin/node", node_package);
     return 0;
 }
@@ -74,7 +74,7 @@ static int link_npm(int dir_fd, const char *command, struct err *e)
 
     snprintf(target, sizeof target, "../lib/node_modules/npm/bin/%s-cli.js", command);
     snprintf(link, sizeof link, "bin/%s", command);
-    if (fchmodat(dir_fd, target + 3, 0755, 0) < 0)
+    if (file_make_executable(dir_fd, target + 3) < 0)
         return err_set(e, ERR_INVALID, "npm package npm holds no bin/%s-cli.js", command);
     if (symlinkat(target, dir_fd, link) < 0)
         return err_sys(e, "link %s in the store", link);

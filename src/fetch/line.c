@@ -9,6 +9,8 @@
 #include "fetch/line.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,7 +18,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "fetch/child.h"
+#include "fetch/forked.h"
 #include "fetch/progress.h"
 #include "fetch/roles.h"
 #include "fetch/search.h"
@@ -28,8 +30,7 @@ enum {
     RANGE_MAX = 4096,
     TEXT_MAX = 8 << 20,
     PIECE = 32 << 10,
-    README_MAX = 4000,
-    NAMED_MAX = 8
+    NAMED_MAX = 8,
 };
 
 enum asked { ASKED_RESOLVE, ASKED_README, ASKED_SEARCH, ASKED_DOWNLOAD };
@@ -149,7 +150,7 @@ static int resolve_readme(struct registry *r, const struct question *q, struct a
     if (!readme)
         return 0;
     from = readme + strspn(readme, " \t\r\n");
-    return buf_add(text, from, strnlen(from, README_MAX));
+    return buf_add(text, from, strnlen(from, SEARCH_README_BYTES));
 }
 
 static int search(struct registry *r, const struct question *q, struct answer *a, struct buf *text,
@@ -246,7 +247,7 @@ static int lost(struct line *l, struct err *e)
 
     fd_close(&l->fd);
     l->pid = -1;
-    if (pid > 0 && child_reap(pid, "line", &why) < 0) {
+    if (pid > 0 && forked_reap(pid, "line", &why) < 0) {
         if (e)
             *e = why;
         return -1;
@@ -263,10 +264,12 @@ static int hear(struct line *l, struct answer *ret, struct buf *ret_text, struct
         return lost(l, e);
     for (size_t left = ret->text_size; left > 0; left -= (size_t)n) {
         n = receive(l->fd, piece, sizeof piece, NULL);
-        if (n <= 0 || (size_t)n > left)
+        if (n <= 0 || (size_t)n > left || !ret_text)
             return lost(l, e);
-        if (!ret_text || buf_add(ret_text, piece, (size_t)n) < 0)
+        if (buf_add(ret_text, piece, (size_t)n) < 0) {
+            lost(l, NULL); /* the rest would be taken for the next answer */
             return err_set(e, ERR_LIMIT, "the registry's answer is too long");
+        }
     }
     return told_check(&ret->err, e);
 }
@@ -370,7 +373,7 @@ struct line *line_open(enum npm_config_reach reach, const char *const *parts, st
         err_sys(e, "socketpair");
         return NULL;
     }
-    pid = child_fork("line", e);
+    pid = forked_start("line", e);
     if (pid == 0) {
         fd_close(&fds[0]);
         be_line(fds[1], reach);
@@ -389,7 +392,7 @@ void line_free(struct line *l)
         return;
     fd_close(&l->fd);
     if (l->pid > 0)
-        child_reap(l->pid, "line", NULL);
+        forked_reap(l->pid, "line", NULL);
     free(l);
 }
 

@@ -5,7 +5,7 @@
  * configuration, and then both give up what they do not need (fetch/roles.h). */
 #pragma once
 
-#include <limits.h>
+#include <stdbool.h>
 
 #include "base/buf.h"
 #include "npm/npm_config.h"

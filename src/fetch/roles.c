@@ -1,5 +1,6 @@
 #include "fetch/roles.h"
 
+#include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/sched.h>
 #include <sys/ioctl.h>
@@ -23,6 +24,18 @@ enum { WORD = -1, PARTS_MAX = 4 };
         CALL(rt_sigaction), CALL(rt_sigprocmask), CALL(rt_sigreturn), CALL(restart_syscall),       \
         CALL(getrandom), CALL(clock_gettime), CALL(gettimeofday), CALL(exit), CALL(exit_group)
 
+/* fcntl without F_SETOWN and leases: by those the kernel signals whomever the file is told. */
+#define TO_TEND_DESCRIPTORS                                                                        \
+    CALL_IF(fcntl, {1, WORD, F_GETFD}), CALL_IF(fcntl, {1, WORD, F_SETFD}),                        \
+        CALL_IF(fcntl, {1, WORD, F_GETFL}), CALL_IF(fcntl, {1, WORD, F_SETFL}),                    \
+        CALL_IF(fcntl, {1, WORD, F_DUPFD}), CALL_IF(fcntl, {1, WORD, F_DUPFD_CLOEXEC}), CALL(dup)
+
+/* Landlock has no say in modes: so none by a path, and none that is more than our own files have.
+ */
+#define TO_SET_MODES                                                                               \
+    CALL_IF(fchmod, {1, WORD, 0755}), CALL_IF(fchmod, {1, WORD, 0644}),                            \
+        CALL_IF(fchmod, {1, WORD, 0700})
+
 static const struct call untar_calls[] = {TO_LIVE, CALL(openat2), CALL(mkdirat)};
 
 static const struct call keeper_calls[] = {
@@ -30,9 +43,9 @@ static const struct call keeper_calls[] = {
     /* files */
     CALL(openat), CALL(openat2), CALL(getdents64), CALL(mkdirat), CALL(renameat), CALL(renameat2),
     CALL(unlinkat), CALL(symlinkat), CALL(readlinkat), CALL(faccessat), CALL(faccessat2),
-    CALL(fchmod), CALL(fchmodat), CALL(ftruncate), CALL(utimensat), CALL(fsync), CALL(fdatasync),
-    CALL(syncfs), CALL(flock), CALL(fcntl), CALL(dup), CALL(pread64), CALL(writev), CALL(statx),
-    CALL(fstatfs), CALL(getcwd),
+    TO_SET_MODES, CALL(ftruncate), CALL(utimensat), CALL(fsync), CALL(fdatasync), CALL(syncfs),
+    CALL(flock), TO_TEND_DESCRIPTORS, CALL(pread64), CALL(writev), CALL(statx), CALL(fstatfs),
+    CALL(getcwd),
 #if defined(__x86_64__)
     CALL(open), CALL(stat), CALL(lstat), CALL(access), CALL(readlink), CALL(mkdir), CALL(rename),
     CALL(unlink), CALL(rmdir), CALL(dup2),
@@ -67,7 +80,7 @@ static const struct call line_calls[] = {
     CALL(clock_nanosleep), CALL(clock_getres), CALL(sched_yield),
     /* files, to read; and the one that is passed to it */
     CALL(openat), CALL(statx), CALL(fstatfs), CALL(faccessat), CALL(faccessat2), CALL(readlinkat),
-    CALL(getdents64), CALL(pread64), CALL(fcntl), CALL(dup), CALL(getcwd), CALL(ftruncate),
+    CALL(getdents64), CALL(pread64), TO_TEND_DESCRIPTORS, CALL(getcwd), CALL(ftruncate),
 #if defined(__x86_64__)
     CALL(poll), CALL(select), CALL(pipe), CALL(open), CALL(stat), CALL(lstat), CALL(access),
     CALL(readlink), CALL(time),

@@ -8,7 +8,8 @@
  *   untar    unpacks one archive: makes files in one directory. It can read nothing but the
  *            archive, remove nothing, ask nobody.
  *
- * None of them can execute a program, trace or signal another process, or use a unix socket. */
+ * None of them can execute a program, trace or signal another process, or reach a unix socket
+ * that it was not born with. */
 #pragma once
 
 #include "base/err.h"

@@ -11,13 +11,13 @@
 #include "base/utf8.h"
 #include "fetch/download.h"
 #include "fetch/line.h"
+#include "npm/registry.h"
 #include "npm/search_answer.h"
 #include "npm/tarball.h"
 #include "store/downloads.h"
 #include "store/store.h"
 
-/* What is read of a README is more than is shown, since it may begin with blanks. */
-enum { FOUND = 5, SNIPPET_CHARACTERS = 500, README_BYTES = 8 * SNIPPET_CHARACTERS };
+enum { FOUND = 5, SNIPPET_CHARACTERS = 500 };
 
 static int tell(json_t *answer_take, struct buf *ret, struct err *e)
 {
@@ -88,7 +88,7 @@ static json_t *snippet(const char *text, size_t size)
 }
 
 struct readme {
-    char   text[README_BYTES];
+    char   text[SEARCH_README_BYTES];
     size_t size;
     bool   is_markdown;
 };
@@ -136,7 +136,7 @@ static int find_readme(struct line *l, const char *name, json_t **ret, struct er
     struct release     release;
     struct readme      readme = {0};
 
-    buf_init(&text, README_BYTES);
+    buf_init(&text, SEARCH_README_BYTES);
     TRY(line_resolve_readme(l, name, &text, &release, e));
     if (text.size > 0) {
         *ret = snippet((const char *)text.data, text.size);

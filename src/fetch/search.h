@@ -4,7 +4,11 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "npm/registry.h"
+
+struct registry;
+
+/* What is read of a README: more than is shown, since it may begin with blanks. */
+enum { SEARCH_README_BYTES = 4000 };
 
 /* `query` is of npm/search_query.h; `scope` ("@name", or "") chooses the registry.
  *   {"packages": [{"name": …, "description": …}, …]}: at most five

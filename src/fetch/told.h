@@ -2,7 +2,6 @@
  * took them over, so it is checked before it is used. Pure. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"

@@ -1,7 +1,6 @@
 #include "fetch/tool.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "base/fd.h"
 #include "fetch/download.h"
@@ -17,7 +16,7 @@ static int unpack(const struct tool *t, struct entry *entry, int tgz_fd, struct 
     const char *const front[] = {t->program, NULL};
 
     TRY(untar(tgz_fd, entry->dir_fd, &tarball_limits, e));
-    if (fchmodat(entry->dir_fd, t->program, 0755, 0) < 0)
+    if (file_make_executable(entry->dir_fd, t->program) < 0)
         return err_set(e, ERR_INVALID, "npm package %s holds no %s", t->package, t->program);
     return manifest_seal(entry->dir_fd, front, e);
 }

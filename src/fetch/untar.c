@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "fetch/child.h"
+#include "fetch/forked.h"
 #include "fetch/roles.h"
 #include "fetch/told.h"
 #include "npm/unpack.h"
@@ -33,7 +33,7 @@ int untar(int tgz_fd, int dir_fd, const struct tarball_limits *limits, struct er
     if (pipe2(fds, O_CLOEXEC) < 0)
         return err_sys(e, "pipe");
     answer = fds[0], answered = fds[1];
-    pid = child_fork("untar", e);
+    pid = forked_start("untar", e);
     if (pid < 0)
         return -1;
     if (pid == 0)
@@ -43,7 +43,7 @@ int untar(int tgz_fd, int dir_fd, const struct tarball_limits *limits, struct er
         n = read(answer, &told, sizeof told);
     while (n < 0 && errno == EINTR);
     fd_close(&answer);
-    TRY(child_reap(pid, "untar", e));
+    TRY(forked_reap(pid, "untar", e));
     if (n != sizeof told)
         return err_set(e, ERR_INTERNAL, "the untar of jerboa-fetch gave no answer");
     return told_check(&told, e);

@@ -148,7 +148,7 @@ static int open_enter_all(const struct cgroup *c, const char *group, int *fds, s
 
 static int remove_dir(int parent, const char *name)
 {
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 2000; i++) { /* a busy machine may take a second */
         if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
             return 0;
         if (errno != EBUSY)

@@ -118,9 +118,8 @@ static void allow_open_below(const char *name)
 static void allow_ioctl(const char *name)
 {
     static const unsigned requests[] = {
-        TCGETS,   TCSETS,     TCSETSW,  TCSETSF, TIOCGWINSZ, TIOCSWINSZ, TIOCGPGRP,  TIOCSPGRP,
-        TIOCGPTN, TIOCSPTLCK, FIONREAD, FIONBIO, FIOCLEX,    FIONCLEX,   0x40049409, /* FICLONE: cp
-                                                                                        tries it */
+        TCGETS,   TCSETS,     TCSETSW,  TCSETSF, TIOCGWINSZ, TIOCSWINSZ, TIOCGPGRP, TIOCSPGRP,
+        TIOCGPTN, TIOCSPTLCK, FIONREAD, FIONBIO, FIOCLEX,    FIONCLEX,   FICLONE, /* cp tries it */
     };
 
     for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {

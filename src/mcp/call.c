@@ -48,6 +48,7 @@ static void call_free(struct mcp_call *c, enum mcp_ending how)
 {
     if (c->tell_witness)
         c->tell_witness(c->witness, how);
+    c->witness = NULL;
     if (c->x) {
         c->x->cancel = NULL;
         if (c->x->session)

@@ -18,7 +18,7 @@
 enum {
     START_MS = 30000,     /* a machine that needs longer is broken */
     LAST_WORDS_MS = 1000, /* of a pipe whose two writers are gone */
-    END_MS = 3000,        /* for the jail to clean up; then it is killed, and the next one sweeps */
+    END_MS = 5000,        /* for the jail to clean up; then it is killed, and the next one sweeps */
 };
 
 struct channel {

@@ -34,9 +34,11 @@ static bool on_may_connect(void *owner)
     return trail_is_well(trail_of(owner));
 }
 
-static void on_connected(void *owner, const struct egress_seen *c)
+static bool on_connected(void *owner, const struct egress_seen *c)
 {
-    trail_write(trail_of(owner), TRAIL_CONNECTED, members_of_seen(owner, c), NULL);
+    struct trail *t = trail_of(owner);
+
+    return trail_allows(t, trail_write(t, TRAIL_CONNECTED, members_of_seen(owner, c), NULL));
 }
 
 static void on_connection_over(void *owner, const struct egress_seen *c)
@@ -98,6 +100,7 @@ void telling_run(struct trail *t, const struct trail_subject *s, const struct te
     json_object_set_new(m, "signal", r->facts.signal ? json_integer(r->facts.signal) : json_null());
     json_object_set_new(m, "wallMs", json_integer(r->wall_ms));
     json_object_set_new(m, "cpuMs", json_integer((json_int_t)(r->cpu_us / 1000)));
-    json_object_set_new(m, "peakMemoryBytes", json_integer((json_int_t)r->peak_bytes));
+    json_object_set_new(m, "peakMemoryBytes",
+                        r->peak_bytes ? json_integer((json_int_t)r->peak_bytes) : json_null());
     trail_write(t, TRAIL_RUN_ENDED, m, NULL);
 }

@@ -93,25 +93,23 @@ static void on_done(void *owner, const struct commands_result *r)
 {
     struct executing *x = owner;
     struct mcp_call  *c = x->call;
-    json_t           *rows = json_array();
+    json_t           *rows;
 
     x->commands = NULL;
     if (c && r->for_naught) {
-        json_decref(rows);
         x->spec.again = true;
         x->commands = commands_start(&x->spec, &ops, x);
         return;
     }
     if (!c) { /* cancelled: nobody waits */
-        json_decref(rows);
         release(x);
         return;
     }
     if (r->n == 0) {
-        json_decref(rows);
         errors_fail(c, STOPPED, r->err.msg);
         return;
     }
+    rows = json_array();
     for (size_t i = 0; i < r->n; i++)
         json_array_append_new(rows, describe(&r->ended[i], c));
     add_outputs(c, rows);

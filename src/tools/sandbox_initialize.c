@@ -123,7 +123,7 @@ static void call(struct mcp_call *c)
     progress_init(&s->progress, box_base(b), c);
     mcp_call_set_data(c, s, starting_free);
     mcp_call_on_cancel(c, on_cancel);
-    turn_start(&s->turn, b, &turn_ops, s);
+    turn_start(&s->turn, b, NULL, &turn_ops, s);
 }
 
 const struct mcp_tool tool_sandbox_initialize = {

@@ -19,6 +19,7 @@
 enum { TOOLS_POLICIES = 3 };
 
 struct following;
+struct trail;
 
 struct tools {
     struct mcp_server *mcp;

@@ -45,12 +45,15 @@ static const char head[] =
     "goes on unseen: a call is refused if its line cannot be written, and connections are refused "
     "until one can; what runs already is not ended. FILE should not share its file system with "
     "`--files`, which scripts can fill.\n"
-    "- Every connection that is made is told. A sandbox makes at most `--connect-rate` of them a "
+    "- Every connection that is made is told, but with `--network host`, which is no wall: there "
+    "code connects by itself, and nobody sees it. A sandbox makes at most `--connect-rate` of them "
+    "a "
     "second, two lines each: keep that in mind when you choose where FILE lies. Of refusals the "
     "first hundred different ones of a call are told, and how many followed. Names that are only "
     "looked up are told when they are refused.\n"
     "- Not told: calls whose arguments do not fit their schema (nothing was done), what clients "
-    "read as resources, what Jerboa itself fetches from registries.\n\n";
+    "read as resources, what Jerboa itself, installers and install scripts fetch from "
+    "registries.\n\n";
 
 static void print_members(const char *words)
 {

@@ -54,10 +54,10 @@
     X("number", "of a command among those of its call, from 1 on; null: it is none")               \
     X("outcome", "`answered`, `failed` (the client reads why), `cancelled`")                       \
     X("owner", "`token:NAME`, `stdio`, `session:` and the beginning of its id, `anyone`; `uid:N`") \
-    X("peakMemoryBytes", "the most memory that it had at once")                                    \
+    X("peakMemoryBytes", "the most memory that it had at once; null: nobody saw it")               \
     X("pid", "of the server")                                                                      \
     X("pids", "limit of processes and threads")                                                    \
-    X("policy", "the sandbox's own network policy; null: the operator's alone")                    \
+    X("policy", "the sandbox's own network policy; null: the operator's alone; `jerboa run`: its") \
     X("port", "inside, to be reached from this machine; null: none")                               \
     X("program", "`script`, `command`, `server`")                                                  \
     X("receivedBytes", "from outside")                                                             \

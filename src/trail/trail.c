@@ -332,13 +332,14 @@ static char *absolute(const char *path, struct err *e)
     return str_format("%s/%s", strcmp(real, "/") == 0 ? "" : real, name);
 }
 
-/* By what the path leads to: a link may lie there. */
+/* By what the path leads to: a link may lie there, or nothing yet. */
 static int check_outside(const struct trail *t, const char *dir, struct err *e)
 {
-    autofree char *file = realpath(t->path, NULL), *around = dir ? realpath(dir, NULL) : NULL;
+    autofree char *real = realpath(t->path, NULL), *around = dir ? realpath(dir, NULL) : NULL;
+    const char    *file = real ? real : t->path;
     size_t         n = around ? strlen(around) : 0;
 
-    if (file && around && strncmp(file, around, n) == 0 && (file[n] == '/' || n == 1))
+    if (around && strncmp(file, around, n) == 0 && (file[n] == '/' || n == 1))
         return err_set(e, ERR_INVALID, "audit log %s lies below %s, where scripts can change it",
                        t->path, dir);
     return 0;
@@ -355,7 +356,9 @@ struct trail *trail_open(const struct trail_spec *spec, struct err *e)
     *t = (struct trail){.fd = -1, .strict = spec->strict, .note = spec->note};
     snprintf(t->server, sizeof t->server, "%.8s", id);
     t->path = absolute(spec->path, e);
-    if (!t->path || open_file(t, e) < 0 || check_outside(t, spec->outside_dir, e) < 0) {
+    /* Twice: before, so that nothing is made there; then of what a link that led nowhere made. */
+    if (!t->path || check_outside(t, spec->outside_dir, e) < 0 || open_file(t, e) < 0 ||
+        check_outside(t, spec->outside_dir, e) < 0) {
         trail_close(t);
         return NULL;
     }

@@ -33,6 +33,17 @@ const victim = async (at) => {
   await once(child, 'spawn');
   return child.pid;
 };
+/** One that keeps the signal it got, where the host can see it. */
+const patient = async (at) => {
+  const child = spawn('/usr/bin/env', ['--block-signal=USR1', 'sleep', '60'], { stdio: 'ignore' });
+  at.after(() => child.kill('SIGKILL'));
+  await once(child, 'spawn');
+  await until(() => maskOf(child.pid, 'SigBlk') & usr1, 'it blocks nothing', 10);
+  return child.pid;
+};
+const usr1 = 1n << 9n, maskOf = (pid, name) => BigInt(`0x${new RegExp(`^${name}:\\s*(\\w+)`, 'm').exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]}`);
+const signalled = (at) => Boolean((maskOf(at.where, 'ShdPnd') | maskOf(at.where, 'SigPnd')) & usr1);
+const openToAll = (at) => (fs.statSync(at.where).mode & 0o777) === 0o666;
 const nothing = () => '-';
 /** Its environment is its own only once it has become the other program. */
 const victimEnvironment = async (at) => {
@@ -57,15 +68,20 @@ const rows = [
   ['a port of its own, by the line', 'line', 'listen', nothing, ['line landlock', 'line filter'], { landlock: 4 }],
   ['tracing a process, by the line', 'line', 'trace', victim, ['line landlock', 'line filter', ...rights('line')], { not: yama && 'Yama forbids it to everybody' }],
   ['a signal, by the line', 'line', 'signal', victim, ['line landlock', 'line filter'], { landlock: 6 }],
+  ['a signal by a pipe, by the line', 'line', 'signal-by-pipe', patient, ['line landlock', 'line filter'], { landlock: 6, seen: signalled }],
   ['a user namespace, by the line', 'line', 'namespace', nothing, ['line filter']],
   ['a secret, by the keeper', 'keeper', 'read', file('home/secret'), ['keeper landlock']],
   ['another part of the store, by the keeper', 'keeper', 'write', absent('store/tools/planted'), ['keeper landlock'], { seen: (at) => fs.existsSync(at.where) }],
   ['a connection, by the keeper', 'keeper', 'connect', port, ['keeper landlock', 'keeper filter'], { landlock: 4 }],
   ['a program, by the keeper', 'keeper', 'execute', () => '/bin/sh', ['keeper landlock', 'keeper filter']],
   ['tracing a process, by the keeper', 'keeper', 'trace', victim, ['keeper landlock', 'keeper filter', ...rights('keeper')], { not: yama && 'Yama forbids it to everybody' }],
+  ['a signal, by the keeper', 'keeper', 'signal', victim, ['keeper filter']],
+  ['a signal by a pipe, by the keeper', 'keeper', 'signal-by-pipe', patient, ['keeper filter'], { seen: signalled }],
   ['a user namespace, by the keeper', 'keeper', 'namespace', nothing, ['keeper filter']],
   ['a token of the environment, in the keeper', 'keeper', 'environment', nothing, ['keeper environment']],
   ['giving a file away, by the keeper', 'keeper', 'give-away', file('store/runtimes/mine'), ['keeper capabilities', 'keeper filter'], { root: true }],
+  ['the mode of a file, by the keeper', 'keeper', 'change-mode', file('home/secret'), ['keeper filter'], { seen: openToAll }],
+  ['a mode of the store that lets everybody write, by the keeper', 'keeper', 'change-mode', file('store/runtimes/mine'), ['keeper filter'], { seen: openToAll }],
   ['a file without end, by the keeper', 'keeper', 'lengthen', absent('store/runtimes/long'), ['keeper resources']],
   ['another entry of the store, by the untar', 'untar', 'write', absent('store/runtimes/planted'), ['untar landlock'], { seen: (at) => fs.existsSync(at.where) }],
   ['a file of the store, by the untar', 'untar', 'read', file('store/downloads/secret'), ['untar landlock']],

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -164,6 +165,20 @@ static int way_signal(const char *where, const char *word)
     return kill(atoi(where), SIGCONT);
 }
 
+/* By a pipe that belongs to the other process, which the kernel tells of bytes. Whether it was
+ * told, only the host sees. */
+static int way_signal_by_pipe(const char *where, const char *word)
+{
+    int fds[2];
+
+    if (pipe2(fds, 0) < 0 || fcntl(fds[0], F_SETOWN, atoi(where)) < 0 ||
+        fcntl(fds[0], F_SETSIG, SIGUSR1) < 0 || fcntl(fds[0], F_SETFL, O_ASYNC) < 0)
+        return -1;
+    if (write(fds[1], word, 1) == 1)
+        errno = EINPROGRESS;
+    return -1;
+}
+
 static int way_namespace(const char *where, const char *word)
 {
     (void)where, (void)word;
@@ -174,6 +189,18 @@ static int way_give_away(const char *where, const char *word)
 {
     (void)word;
     return chown(where, 1, 1);
+}
+
+/* By the path, or by the file itself if it can be opened: Landlock has no say in either. */
+static int way_change_mode(const char *where, const char *word)
+{
+    int fd;
+
+    (void)word;
+    if (fchmodat(AT_FDCWD, where, 0666, 0) == 0)
+        return 0;
+    fd = open_any(where, O_RDONLY);
+    return fd < 0 ? -1 : fchmod(fd, 0666);
 }
 
 /* Its last byte is the fourth gigabyte's. */
@@ -214,8 +241,10 @@ static const struct {
     {"execute", way_execute},
     {"trace", way_trace},
     {"signal", way_signal},
+    {"signal-by-pipe", way_signal_by_pipe},
     {"namespace", way_namespace},
     {"give-away", way_give_away},
+    {"change-mode", way_change_mode},
     {"lengthen", way_lengthen},
     {"environment", way_environment},
     {"version", way_version},

@@ -115,6 +115,21 @@ describe('what is told', limit, () => {
       [['203.0.113.7', 81, 'reserved address 203.0.113.7'], ['example.org', null, "network policy 'npm'"]]);
   });
 
+  test('a command is answered before its leavings are gone; who stops the sandbox then changes nothing of how it ended', async (t) => {
+    const log = path.join(tempDir(t), 'log');
+    const s = await connectFor(t, plain, ['--audit', log]);
+    for (let i = 0; i < 8; i++) {
+      const id = await s.sandbox();
+      const r = await s.exec(id, 'for i in 1 2 3 4 5 6 7 8 9; do sleep 1000 >/dev/null 2>&1 & done; echo done');
+      assert.equal(text(r), 'done\n');
+      await s.call('sandbox_stop', { container_id: id });
+    }
+    await s.close();
+    s.close = () => {};
+    assert.deepEqual(of(log, 'run_ended').map((r) => [r.program, r.number, r.verdict, r.exitCode]), Array(8).fill(['command', 1, 'ok', 0]));
+    assert.ok(of(log, 'run_ended').every((r) => r.peakMemoryBytes !== 0)); // gone with the sandbox: null
+  });
+
   test('two owners over HTTP, and who they are', async (t) => {
     const log = path.join(tempDir(t), 'log');
     const { url, stop } = await serveHttp(t, ['--audit', log, '--tokens', tokensFile(t, ['alice', 'bob'])]);
@@ -231,6 +246,12 @@ describe('jerboa run', limit, () => {
     assert.equal(only(log, 'call_ended', { call }).outcome, 'failed');
   });
 
+  test('tells the policy that holds', async (t) => {
+    const log = path.join(tempDir(t), 'log');
+    for (const args of [[], ['--network', 'none'], ['--allow', 'a.example'], ['--network', 'host']]) await run(['--audit', log, ...args, '-e', '1']);
+    assert.deepEqual(of(log, 'call').map(({ policy }) => policy), ['internet', 'none', 'allow', 'host']);
+  });
+
   test('names its packages, also when they cannot be had', async (t) => {
     const log = path.join(tempDir(t), 'log');
     const r = await run(['--audit', log, '--dep', '@s/a@^4', '--dep', 'b', '-e', '1'], { env: { npm_config_registry: `http://127.0.0.1:${await freePort()}/` } });
@@ -245,7 +266,7 @@ describe('jerboa run', limit, () => {
     assertRefused(await run(['--audit', files, '-e', '1']), /audit log \S+: Is a directory/);
     assertRefused(await run(['--audit-strict', '-e', '1']), /is of --audit FILE/);
     assertRefused(await run(['--files', files, '--audit', path.join(files, 'log'), '-e', '1']), /where scripts can change it/);
-    const full = start(['-c', `trap '' XFSZ; ulimit -f 0; exec "$@"`, 'sh', jerboa, 'run', '--files', files, '--audit', path.join(tempDir(t), 'log'), '--audit-strict', '-e', code], { program: 'sh', input: '' });
+    const full = start(['-c', `ulimit -f 0; exec "$@"`, 'sh', jerboa, 'run', '--files', files, '--audit', path.join(tempDir(t), 'log'), '--audit-strict', '-e', code], { program: 'sh', input: '' });
     const r = await full.ended;
     assert.equal(r.status, 125, r.stderr);
     assert.match(r.stderr, /File too large/);
@@ -336,6 +357,23 @@ describe('the file', limit, () => {
     printed(await s.once(`${tryIt} console.log(await reach())`), 'hello\n');
     assert.equal(of(log, 'call', { tool: 'sandbox_initialize' }).length, 0);
     assert.ok(only(log, 'lines_lost').lost >= 2);
+  });
+
+  test('strict: nor does the connection by which the loss is found', async (t) => {
+    const { s, log, port, files, lose, find } = await fickle(t, ['--audit-strict']);
+    const running = s.once(`import fs from 'node:fs'; fs.writeFileSync('files/one', '');
+      while (!fs.existsSync('files/two')) await new Promise((resolve) => setTimeout(resolve, 10));
+      console.log(await fetch('http://127.0.0.1:${port}/').then((r) => r.text(), () => 'refused'))`);
+    await until(() => fs.existsSync(path.join(files, 'one')), 'it did not begin');
+    lose();
+    fs.writeFileSync(path.join(files, 'two'), '');
+    const { refused: told, connections } = printed(await running, 'refused\n').structuredContent;
+    assert.equal(told[0].rule, 'audit log');
+    assert.deepEqual(connections ?? [], []);
+    find();
+    refused(await s.call('sandbox_stop', { container_id: 'x' }), /is unknown/);
+    assert.equal(of(log, 'connected').length, 0);
+    assert.equal(of(log, 'disconnected').length, 0);
   });
 
   test('a disk that is full', { skip: !isRoot && 'only root mounts one; unit tests fill a file instead' }, async (t) => {

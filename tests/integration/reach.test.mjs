@@ -220,7 +220,7 @@ test('files are read below the workspace, and nothing else is', limit, async (t)
     fs.writeFileSync('large', Buffer.alloc(5_000_000, 'x'));
     fs.writeFileSync('empty', '');
     fs.writeFileSync('sparse', '');
-    fs.truncateSync('sparse', 2 ** 42);
+    fs.truncateSync('sparse', 2 ** 34);
     for (const [name, to] of Object.entries({ 'passwd': '/etc/passwd', 'stdin': '/proc/self/fd/0', 'one': '/proc/1/environ', 'up': '..', 'here': 'd e/ü.txt' }))
       fs.symlinkSync(to, name);
     execFileSync('mkfifo', ['fifo']);
@@ -236,7 +236,7 @@ test('files are read below the workspace, and nothing else is', limit, async (t)
   assert.deepEqual(await ask('read 9 empty'), { text: '', size: 0, whole: 0 });
   assert.deepEqual(await ask('read 5000000 large'), { text: 'x'.repeat(100), size: 5_000_000, whole: 5_000_000 });
   const sparse = await ask('read 3000000 sparse');
-  assert.deepEqual([sparse.size, sparse.whole], [3_000_000, 2 ** 42]);
+  assert.deepEqual([sparse.size, sparse.whole], [3_000_000, 2 ** 34]);
   const grows = await ask('read 20000 grows');
   assert.ok(grows.size <= 20_000 && grows.whole >= grows.size);
   const kinds = {
@@ -303,7 +303,7 @@ test('a cancelled run is gone', limit, async (t) => {
   });
   assert.equal(await ask('wait 3000 20000'), true);
   const ms = await ask('cancel');
-  t.diagnostic(`${ms} ms`);
+  t.diagnostic(`${ms} ms`); // tools.test.mjs has a bound for it
   await leave();
   await assertGone();
 });

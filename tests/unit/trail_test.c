@@ -282,6 +282,7 @@ static void what_cannot_be_a_log_is_refused(void **state)
     spec.outside_dir = files;
     assert_null(trail_open(&spec, &e));
     assert_non_null(strstr(e.msg, "where scripts can change it"));
+    assert_int_equal(access(path, F_OK), -1); /* nothing was made there */
     assert_int_equal(symlink(path, link), 0); /* neither by way of a link */
     spec.path = link;
     assert_null(trail_open(&spec, &e));

@@ -1,4 +1,4 @@
-/* child - a process of jerboa-fetch that is forked and never executes anything. It ends with its
+/* forked - a process of jerboa-fetch that is forked and never executes anything. It ends with its
  * parent. */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 /* 0 in the child. Its output is our input, which main.c made /dev/null: the answer of the program
  * is not its to give. */
-pid_t child_fork(const char *role, struct err *e);
+pid_t forked_start(const char *role, struct err *e);
 
 /* Waits for its end. -1 and a sentence when that was not of its own will. */
-int child_reap(pid_t pid, const char *role, struct err *e);
+int forked_reap(pid_t pid, const char *role, struct err *e);

@@ -1,4 +1,4 @@
-#include "fetch/child.h"
+#include "fetch/forked.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-pid_t child_fork(const char *role, struct err *e)
+pid_t forked_start(const char *role, struct err *e)
 {
     pid_t parent = getpid(), pid = fork();
     char  name[16]; /* as long as the kernel's */
@@ -25,7 +25,7 @@ pid_t child_fork(const char *role, struct err *e)
     return pid;
 }
 
-int child_reap(pid_t pid, const char *role, struct err *e)
+int forked_reap(pid_t pid, const char *role, struct err *e)
 {
     int status = 0;
 
