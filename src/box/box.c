@@ -377,15 +377,31 @@ void turn_start(struct turn *t, struct box *b, const char *call, const struct tu
     later_ask(&b->later);
 }
 
-void turn_end(struct turn *t)
+static void leave_line(struct turn *t)
 {
     struct turn **at;
 
-    if (!t->box)
-        return;
     for (at = &t->box->line; *at != t; at = &(*at)->next)
         assert(*at);
     *at = t->next;
+}
+
+void turn_go_first(struct turn *t)
+{
+    struct turn **at = &t->box->line;
+
+    leave_line(t);
+    if (*at && (*at)->is_on)
+        at = &(*at)->next;
+    t->next = *at;
+    *at = t;
+}
+
+void turn_end(struct turn *t)
+{
+    if (!t->box)
+        return;
+    leave_line(t);
     later_ask(&t->box->later);
     t->box = NULL;
 }

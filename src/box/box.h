@@ -128,7 +128,8 @@ struct turn { /* its owner's storage */
 /* Both ops are called from the top of the loop; `call`, or NULL, must live until the turn ends. */
 void turn_start(struct turn *t, struct box *b, const char *call, const struct turn_ops *ops,
                 void *owner);
-void turn_end(struct turn *t); /* idempotent; also of one that still waits */
+void turn_end(struct turn *t);      /* idempotent; also of one that still waits */
+void turn_go_first(struct turn *t); /* before all who wait: after a turn that was for naught */
 /* The sandbox was made ahead and is lost before a program ran in it, and the box gets another one:
  * who ends this turn and stands in line once more can do all that he wanted to. */
 bool turn_is_for_naught(const struct turn *t);

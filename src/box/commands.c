@@ -213,6 +213,8 @@ struct commands *commands_start(const struct commands_spec *spec, const struct c
         abort();
     later_init(&c->later, box_base(spec->box), step, c);
     turn_start(&c->turn, spec->box, c->subject.call, &turn_ops, c);
+    if (spec->again)
+        turn_go_first(&c->turn);
     return c;
 }
 

@@ -14,6 +14,7 @@ struct commands_spec { /* stays the caller's and must live until done */
     struct trail_subject subject; /* whose they are */
     const char *const   *list;    /* ended by NULL */
     int64_t              timeout_ms;
+    bool                 again; /* after some that were for naught: in their place */
 };
 
 struct command_result {

@@ -381,6 +381,8 @@ struct job *job_start(const struct job_spec *spec, const struct job_ops *ops, vo
     later_init(&j->later, box_base(spec->box), step, j);
     snprintf(j->call, sizeof j->call, "%s", spec->call ? spec->call : "");
     turn_start(&j->turn, spec->box, j->call, &turn_ops, j);
+    if (spec->again)
+        turn_go_first(&j->turn);
     return j;
 }
 

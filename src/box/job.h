@@ -15,7 +15,8 @@ struct job;
 
 struct job_spec { /* what it points to must live until done */
     struct box             *box;
-    const char             *call; /* whose it is, for the trail; or NULL */
+    const char             *call;  /* whose it is, for the trail; or NULL */
+    bool                    again; /* after a job that was for naught: in its place */
     struct layers          *layers;
     struct files           *files; /* the watch over the box's files_dir; NULL: it has none */
     int64_t                 files_quota_bytes; /* 0: no limit */

@@ -89,6 +89,7 @@ static void on_done(void *owner, const struct job_result *result)
 
     r->job = NULL;
     if (r->call && result->for_naught) {
+        r->spec.again = true;
         r->job = job_start(&r->spec, &ops, r);
         return;
     }

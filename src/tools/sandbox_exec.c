@@ -97,6 +97,7 @@ static void on_done(void *owner, const struct commands_result *r)
 
     x->commands = NULL;
     if (c && r->for_naught) {
+        x->spec.again = true;
         x->commands = commands_start(&x->spec, &ops, x);
         return;
     }
@@ -178,7 +179,8 @@ static void call(struct mcp_call *c)
     x->arguments = json_incref((json_t *)mcp_call_arguments(c));
     for (size_t i = 0; list[i]; i++)
         x->list[i] = list[i];
-    x->spec = (struct commands_spec){b, witness_subject(c), x->list, a.timeout_ms};
+    x->spec = (struct commands_spec){
+        .box = b, .subject = witness_subject(c), .list = x->list, .timeout_ms = a.timeout_ms};
     mcp_call_set_data(c, x, executing_free);
     x->commands = commands_start(&x->spec, &ops, x);
 }

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { call, legacy, limit, load, modern, packagesDirectory, program, startHttp } from './mcp.mjs';
+import { assertNotWaitedFor, call, legacy, limit, load, modern, packagesDirectory, program, startHttp } from './mcp.mjs';
 
 const info = { name: 'jerboa-tests', version: '1.0.0' };
 const capabilities = { elicitation: {}, sampling: {}, roots: {} };
@@ -130,19 +130,21 @@ for (const [name, variant] of Object.entries(variants)) {
     });
 
     test('cancels', async (t) => {
-      const { call, server, requests } = await connect(t, variant);
-      const controller = new AbortController();
-      const slow = call({ name: 'slow_compute', arguments: { seconds: 50 } }, { signal: controller.signal });
-      setTimeout(() => controller.abort(), 100);
-      await assert.rejects(slow);
-      assert.match(text(await call({ name: 'test_simple_text' })), /simple text/);
-      if (!server) return;
-      const asked = requests(); // a client must not come back again and again for what is over
-      await sleep(2500);
-      assert.ok(requests() - asked <= 2, `${requests() - asked} more requests after a cancel`);
-      const began = Date.now(); // a call that still runs would hold the server for two seconds
-      await server.stop();
-      assert.ok(Date.now() - began < 1900, 'the call still ran');
+      await assertNotWaitedFor(async () => {
+        const { call, server, requests } = await connect(t, variant);
+        const controller = new AbortController();
+        const slow = call({ name: 'slow_compute', arguments: { seconds: 50 } }, { signal: controller.signal });
+        setTimeout(() => controller.abort(), 100);
+        await assert.rejects(slow);
+        assert.match(text(await call({ name: 'test_simple_text' })), /simple text/);
+        if (!server) return 0;
+        const asked = requests(); // a client must not come back again and again for what is over
+        await sleep(2500);
+        assert.ok(requests() - asked <= 2, `${requests() - asked} more requests after a cancel`);
+        const began = Date.now();
+        await server.stop();
+        return Date.now() - began;
+      });
     });
 
     test('resources, prompts, completion', async (t) => {

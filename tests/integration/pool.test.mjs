@@ -181,6 +181,22 @@ describe('what is lost as it is handed out', () => {
       await end(s);
     });
 
+  test('and others wait behind it: they still do', limit, async (t) => {
+    const s = await serve(t, ['--pool', '1', '--pool-memory', '16m']);
+    await filled(s, 1);
+    const [jail] = jails(s.child.pid), container_id = text(await s.call('sandbox_initialize', {})), order = [];
+    await freeze(descendants(jail)[0].pid); // so nothing of the first call comes further than this
+    const calls = [['run_js', { code: '1' }], ['sandbox_exec', { commands: ['true'] }], ['run_js', { code: '2' }]]
+      .map(([tool, work], i) => s.call(tool, { container_id, ...work }).then((r) => { order.push(i); return r; }));
+    await s.ask('ping'); // all of them have come
+    process.kill(jail, 'SIGKILL');
+    for (const r of await Promise.all(calls)) assert.ok(!r.isError, text(r));
+    assert.deepEqual(order, [0, 1, 2]);
+    await s.call('sandbox_stop', { container_id });
+    await filled(s, 1);
+    await end(s);
+  });
+
   test('and nothing has run in it: the next call finds another one under its id; later it is lost', limit, async (t) => {
     const s = await serve(t, ['--pool', '1', '--pool-memory', '16m']);
     for (const again of [1, 2]) {

@@ -158,9 +158,12 @@ for (const [name, variant] of Object.entries(variants))
       assert.ok(seen.some((p) => /^line \d$/.test(p.message)), JSON.stringify(seen));
       assert.deepEqual(seen.map((p) => p.progress), seen.map((p) => p.progress).toSorted((a, b) => a - b));
       assert.equal(new Set(seen.map((p) => p.progress)).size, seen.length);
-      const lines = [];
-      await s.call('sandbox_exec', { container_id, commands: ['echo begun; sleep 1'] }, { onprogress: (p) => lines.push(p.message) });
-      assert.ok(lines.includes('begun'), JSON.stringify(lines));
+      const lines = [], controller = new AbortController();
+      const call = s.call('sandbox_exec', { container_id, commands: ['echo begun; sleep 1003'] }, { onprogress: (p) => lines.push(p.message), signal: controller.signal });
+      await until(() => lines.includes('begun'), () => JSON.stringify(lines));
+      controller.abort();
+      await assert.rejects(call);
+      await s.exec(container_id, 'true'); // it has ended
     });
 
     test('a cancel kills what runs, at once', async () => {
