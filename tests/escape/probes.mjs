@@ -215,7 +215,8 @@ export const probes = [
     code: (at) => `const file = '/proc/sys/net/ipv4/ip_default_ttl'; fs.writeFileSync(file, '77', { flag: 'r+' }); if (+fs.readFileSync(file) === 77) process.stdout.write(${text(at.secret)})` },
   { name: 'core_pattern', root: true, walls: ['readonly /proc/sys', landlock, noUsers],
     code: (at) => `fs.openSync('/proc/sys/kernel/core_pattern', 'r+'); process.stdout.write(${text(at.secret)})` },
-  { name: 'a core file', walls: ['limit core'], lacks: lacking(!/^[|/]/.test(told('/proc/sys/kernel/core_pattern')) && /core file size\s+\S+\s+unlimited/.test(told('/proc/self/limits')), 'cores of this machine go elsewhere'),
+  { name: 'a core file', walls: ['limit core'], lacks: lacking(!fs.readFileSync(jerboa).includes('__asan_init'), 'a sanitizer forbids itself cores, and so what it starts')
+      ?? lacking(!/^[|/]/.test(told('/proc/sys/kernel/core_pattern')) && /core file size\s+\S+\s+unlimited/.test(told('/proc/self/limits')), 'cores of this machine go elsewhere'),
     via: () => ['/bin/sh', '-c', 'ulimit -c unlimited && exec "$0" "$@"'], ready: (host) => { host.after(() => cores(host).forEach((name) => fs.rmSync(`${host.files}/${name}`))); },
     code: (at) => `spawnSync('/bin/sh', ['-c', 'kill -SEGV $$'], { cwd: ${text(at.files)} })`, arrived: (host) => cores(host).length > 0 },
   { name: 'a core limit of 0', walls: ['call prlimit64'], code: call('core', word) },
