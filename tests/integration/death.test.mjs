@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
-import { assertGone, copyPrograms, deadCgroups, printed, processes, run, start, tempDir, until } from './jerboa.mjs';
+import { assertGone, copyPrograms, printed, processes, run, start, sweep, tempDir, until } from './jerboa.mjs';
 
 const limit = { timeout: 180_000 };
 const busy = `import { spawn } from "node:child_process";
@@ -41,12 +41,6 @@ async function ready(world, child) {
   await until(() => processes(world.programs).filter((p) => p.name === 'sleep').length === 2, 'the grandchildren never came');
   return { jail: world.find('jerboa-jail'), init: world.find('jerboa-init'), node: world.find('node') ?? world.find('MainThread') };
 }
-
-/**
- * A start sweeps what is dead. Slots are the whole machine's: where somebody else's sandbox, in cgroups of its own, has the dead one's slot just
- * then, the start after it does.
- */
-const sweep = () => until(async () => (await run(['-e', '0'])).status === 0 && deadCgroups().length === 0, () => `not swept: ${deadCgroups().join(', ')}`, 30);
 
 test('SIGKILL of jerboa at 50 moments', { timeout: 300_000 }, async (t) => {
   const world = prepare(t);

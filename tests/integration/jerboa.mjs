@@ -190,15 +190,21 @@ function enterCgroups() {
 enterCgroups();
 
 /** Cgroups of sandboxes whose slot nobody holds: a jail removes them before it lets its lock go. */
-export function deadCgroups() {
+export function deadCgroups({ evenLocked = false } = {}) {
   const memory = ownCgroups().find((dir) => fs.existsSync(path.join(dir, 'memory.limit_in_bytes')));
   const ids = identity(isRoot ? '/run/jerboa/ids' : path.join(`${memory}`, 'cgroup.procs'))?.split(':')[1];
   const held = new Set(read('/proc/locks').split('\n').map((line) => line.trim().split(/\s+/))
     .filter((f) => f[5]?.split(':')[2] === ids).map((f) => f[6]));
   // Where we may not write, they are somebody else's.
-  return ownCgroups().filter(writable).flatMap((dir) => list(dir).filter((name) => /^jerboa-u?\d+$/.test(name) && !held.has(name.replace(/\D+/, '')))
+  return ownCgroups().filter(writable).flatMap((dir) => list(dir).filter((name) => /^jerboa-u?\d+$/.test(name) && (evenLocked || !held.has(name.replace(/\D+/, ''))))
     .map((name) => path.join(dir, name)));
 }
+
+/**
+ * A start sweeps what is dead. Slots are the whole machine's: where somebody else's sandbox, in cgroups of its own, has the dead one's slot just
+ * then, the start after it does; and it looks alive meanwhile, unless one knows that nothing of this process is (`evenLocked`).
+ */
+export const sweep = (which) => until(async () => (await run(['-e', '0'])).status === 0 && deadCgroups(which).length === 0, () => `not swept: ${deadCgroups(which).join(', ')}`);
 
 const hostMounts = () => read('/proc/self/mountinfo').split('\n').map((line) => line.split(' ').slice(4).join(' ')).sort().join('\n');
 const mountsBefore = hostMounts();
