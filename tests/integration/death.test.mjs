@@ -59,7 +59,7 @@ test('SIGKILL of jerboa at 50 moments', { timeout: 300_000 }, async (t) => {
     took.push(performance.now() - killed);
   }
   took.sort((a, b) => a - b);
-  assert.ok(took[12] < 1000, `three of four left something for more than a second: ${took.map(Math.round)}`);
+  assert.ok(took[25] < 1000, `half of them left something for more than a second: ${took.map(Math.round)}`);
 });
 
 test('SIGKILL of a jerboa whose script runs: the whole tree goes', limit, async (t) => {

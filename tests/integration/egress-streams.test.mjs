@@ -123,16 +123,17 @@ test('UDP other than DNS fails at once; ICMP and raw sockets do not exist', limi
   const { answer } = await within([], async (addresses) => {
     const sends = {};
     for (const to of addresses) {
-      const socket = dgram.createSocket(to.includes(':') ? 'udp6' : 'udp4');
+      const socket = dgram.createSocket(to.includes(':') ? 'udp6' : 'udp4'), began = performance.now();
       socket.connect(9999, to);
       const [e] = await Promise.race([once(socket, 'error'), once(socket, 'connect').then(() => { socket.send('x'); return once(socket, 'error'); }), pause(20_000, [{ code: 'nothing' }])]).catch((caught) => [caught]);
-      sends[to] = e.code;
+      sends[to] = [e.code, performance.now() - began];
     }
     const python = (args) => spawnSync('/usr/bin/python3', ['-c', `import socket\ntry:\n socket.socket(${args}); print('open')\nexcept OSError as e: print(e.errno)`], { encoding: 'utf8' }).stdout.trim();
     tell({ sends, raw: ['socket.AF_INET, socket.SOCK_RAW, 1', 'socket.AF_INET6, socket.SOCK_RAW, 58', 'socket.AF_INET, socket.SOCK_RAW, 255', 'socket.AF_INET, socket.SOCK_DGRAM, 1', 'socket.AF_INET6, socket.SOCK_DGRAM, 58', 'socket.AF_PACKET, socket.SOCK_RAW, 3', 'socket.AF_INET, socket.SOCK_STREAM, 132'].map(python) });
     process.exit();
   }, [address, '10.1.2.3', address6]);
-  for (const [to, error] of Object.entries(answer.sends)) assert.equal(error, 'ECONNREFUSED', to);
+  for (const [to, [error]] of Object.entries(answer.sends)) assert.equal(error, 'ECONNREFUSED', to);
+  assert.ok(Math.min(...Object.values(answer.sends).map(([, ms]) => ms)) < 100, JSON.stringify(answer.sends)); // the best: a busy machine is slow
   for (const errno of answer.raw) assert.match(errno, /^\d+$/);
 });
 
@@ -300,6 +301,7 @@ test('--byte-rate: both ways, and all connections together', limit, async () => 
   // what is saved up in a second is at most a second's worth
   for (const [ms, total] of [[upMs, size], [downMs, size], [bothMs, 2 * size]])
     assert.ok(ms >= 1000 * (total - rate) / rate - 100, `${total} bytes in ${ms} ms`);
+  assert.ok(Math.min(upMs / size, downMs / size, bothMs / 2 / size) < 3000 / rate, `${[upMs, downMs, bothMs]} ms`); // nor much slower than allowed
   assert.ok(upAt - before >= 1000 * size / rate - 100, `${upAt - before} ms`); // at the beginning, which was after `before`, nothing is
   assert.deepEqual(lines, []);
 });
@@ -312,6 +314,7 @@ test('each refusal is told with host, port, rule and a way to allow it, which wo
   const urls = ['http://public.example:8080/', `http://${address}:8080/`, `http://[${address6}]:8080/`];
   const { answer, lines } = await within(['--network', 'none'], visit, urls);
   for (const [got] of Object.values(answer)) assert.match(got, /^(ENOTFOUND|ECONNRESET)$/);
+  assert.ok(Math.min(...Object.values(answer).map(([, ms]) => ms)) < 1000, JSON.stringify(answer));
   const rule = "network policy 'none'";
   assert.deepEqual(lines, [
     `jerboa: network: public.example: ${rule} (--allow public.example, or --network internet)`,
