@@ -47,6 +47,10 @@ bench: all ## Jerboa beside its peers, docker included, in one run: some minutes
 bench-short: all ## a third of each bar, without peers: what CI demands
 	@bench/run $(BUILD) short
 
+bench-profile: all ## where the time of a run_js and of a cold start goes, by perf
+	@PACKAGES=bench/packages.txt tools/packages $(SUDO)
+	@bench/run $(BUILD) profile
+
 bench-parts: all ## what single parts cost, as ratios within one run
 	@bench/run $(BUILD) parts
 
@@ -79,4 +83,4 @@ $(ASAN)/build.ninja: | $(STAMP)
 	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
 	@mv $(ASAN).log $(ASAN)/setup.log
 
-.PHONY: all run test conformance test-full cross guest bench bench-short bench-parts fuzz format install clean help
+.PHONY: all run test conformance test-full cross guest bench bench-short bench-profile bench-parts fuzz format install clean help

@@ -12,7 +12,7 @@ import { peers, writeScripts } from './peers.mjs';
 import { draw } from './plot.mjs';
 import { endPrograms } from './programs.mjs';
 import { missed, report, toText } from './report.mjs';
-import { median, reasonOf, takeTurns } from './turns.mjs';
+import { medianMore, reasonOf, settle, takeTurns } from './turns.mjs';
 import { bars } from './work.mjs';
 
 const [build, runtime] = process.argv.slice(2, 4).map((p) => path.resolve(p));
@@ -70,7 +70,7 @@ async function everybody() {
 // ---- what is not a time ----
 
 async function figures(samples, resident) {
-  const of = (bar, value) => ({ ...bar, value }), ms = (key, who) => median(samples[key][who]);
+  const of = (bar, value) => ({ ...bar, value });
   say('many at once');
   const rate = await burst(program, env);
   const { rate: calls, errors } = await clients(program, env, 8, 60);
@@ -79,7 +79,7 @@ async function figures(samples, resident) {
   const { answers, seconds } = await live(program, env, 200);
   if (errors.length > 0) say(`first error of the 8 clients: ${errors[0]}`);
   return [
-    of(bars.cold, ms('cold', 'jerboa') - ms('cold', 'node')),
+    of(bars.cold, medianMore(samples.cold.jerboa, samples.cold.node)),
     of(bars.burst, rate),
     of(bars.errors, errors.length),
     { name: '8 clients for 60 s: calls', unit: '/s', value: calls },
@@ -99,6 +99,7 @@ try {
   for (const [who, of] of Object.entries(reasons)) told[who].reasons = of;
   const resident = residentMiB(ours.pid);
   await end();
+  await settle();
   const version = execFileSync(program, ['--version'], { encoding: 'utf8' }).trim().split(' ').at(-1);
   const r = report({ samples, peers: told, figures: await figures(samples, resident), rounds, pauseMs, version, load });
   writeFileSync(path.join(build, 'bench.json'), `${JSON.stringify(r, null, 1)}\n`);
