@@ -459,6 +459,21 @@ int native_start(struct native *ret, struct child *jail, struct event_base *base
     return 0;
 }
 
+int native_sweep(struct child *sweep, struct event_base        *base,
+                 void (*exited)(void *owner, int status), void *owner, struct err *e)
+{
+    autofree char *path = program_find("jerboa-jail", e);
+    autofd int     null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const char    *argv[] = {"jerboa-jail", "sweep", NULL};
+
+    if (!path)
+        return -1;
+    if (null < 0)
+        return err_sys(e, "/dev/null");
+    struct child_fd fds[] = {{null, 0}, {null, 1}, {null, 2}, {-1, -1}};
+    return child_start(sweep, base, path, argv, NULL, fds, exited, owner, e);
+}
+
 int native_print_steps(struct err *e)
 {
     autofree char *path = program_find("jerboa-jail", e);

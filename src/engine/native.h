@@ -75,6 +75,10 @@ struct native {
 int native_start(struct native *ret, struct child *jail, struct event_base *base,
                  void (*exited)(void *owner, int status), void *owner, struct err *e);
 
+/* Removes what killed jails left behind, in a program of its own. */
+int native_sweep(struct child *sweep, struct event_base        *base,
+                 void (*exited)(void *owner, int status), void *owner, struct err *e);
+
 bool        native_is_readable(const char *path); /* as a file of certificates */
 const char *native_bundle(void);                  /* this machine's certificates, or NULL */
 

@@ -197,6 +197,46 @@ static int open_parent(int hierarchy, struct err *e)
     return fd < 0 ? err_sys(e, "%s", found.paths[hierarchy]) : fd;
 }
 
+/* ---- who is alive ---- */
+
+/* Behind the slots of ordinary users, which are locked in the same file; and theirs behind root's.
+ */
+static int lock(int fd, unsigned slot, short type)
+{
+    unsigned     range = name_prefix()[strlen("jerboa-")] ? 2 : 1;
+    struct flock byte = {
+        .l_type = type, .l_whence = SEEK_SET, .l_start = range * IDRANGE_SLOTS + slot, .l_len = 1};
+
+    return fcntl(fd, F_OFD_SETLK, &byte);
+}
+
+static int open_locks(int hierarchy, struct err *e)
+{
+    char path[PATH_MAX + 16];
+    int  fd;
+
+    snprintf(path, sizeof path, "%s/cgroup.procs", found.paths[hierarchy]);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    return fd < 0 ? err_sys(e, "%s", path) : fd;
+}
+
+/* The slot is ours: who has the lock sweeps what is dead, and lets go. */
+static int take_lock(int hierarchy, unsigned slot, struct err *e)
+{
+    autofd int fd = open_locks(hierarchy, e);
+
+    if (fd < 0)
+        return -1;
+    for (int i = 0; lock(fd, slot, F_WRLCK) < 0; i++) {
+        if ((errno != EAGAIN && errno != EACCES) || i == 2000)
+            return err_sys(e, "lock cgroup %u", slot);
+        cgroup_kill_pause();
+    }
+    return take_fd(&fd);
+}
+
+/* ---- making and removing ---- */
+
 static void remove_slot(unsigned slot)
 {
     char path[32], *name = path + 1;
@@ -235,13 +275,29 @@ static int make_levels(int hierarchy, unsigned slot, struct err *e)
     return make_dir(dir, "init", e) < 0 || make_dir(dir, "box", e) < 0 ? -1 : take_fd(&dir);
 }
 
+static void close_all(struct cgroup *c)
+{
+    for (int i = 0; i < found.n; i++) {
+        fd_close(&c->dirs[i]);
+        fd_close(&c->locks[i]); /* last: until then it is alive */
+    }
+    c->n = 0;
+}
+
 int cgroup_make(unsigned slot, const struct cgroup_limits *limits, struct cgroup *ret,
                 struct err *e)
 {
     struct cgroup c = {.slot = slot};
 
     TRY(cgroup_find(e));
-    if (slot_is_used(slot)) /* the slot is ours: its last owner was killed */
+    for (int i = 0; i < CGROUP_HIERARCHIES_MAX; i++)
+        c.dirs[i] = c.locks[i] = -1;
+    for (int i = 0; i < found.n; i++) {
+        c.locks[i] = take_lock(i, slot, e);
+        if (c.locks[i] < 0)
+            goto failed;
+    }
+    if (slot_is_used(slot)) /* its last owner was killed */
         remove_slot(slot);
     for (; c.n < found.n; c.n++) {
         c.dirs[c.n] = make_levels(c.n, slot, e);
@@ -253,8 +309,9 @@ int cgroup_make(unsigned slot, const struct cgroup_limits *limits, struct cgroup
     *ret = c;
     return 0;
 failed:
-    remove_slot(slot); /* with the one that was only half made, which c does not have */
-    cgroup_remove(&c);
+    if (c.locks[found.n - 1] >= 0) /* all: before, it is not ours */
+        remove_slot(slot);         /* with the one that was only half made, which c does not have */
+    close_all(&c);
     return -1;
 }
 
@@ -281,8 +338,7 @@ void cgroup_remove(struct cgroup *c)
 {
     if (!remove_empty(c))
         remove_slot(c->slot);
-    while (c->n > 0)
-        fd_close(&c->dirs[--c->n]);
+    close_all(c);
 }
 
 int cgroup_open_init(const struct cgroup *c, int fds[CGROUP_HIERARCHIES_MAX], struct err *e)
@@ -359,39 +415,43 @@ void cgroup_remove_run(const struct cgroup *c, uint32_t run)
 
 /* ---- what dead sandboxes left ---- */
 
-static void sweep_slot(unsigned slot, const char *lock_file)
+static void sweep_slot(int parent, const char *name, int locks, unsigned slot)
 {
-    struct idrange lock;
+    char path[NAME_MAX + 2];
 
-    if (idrange_take_slot(slot, &lock, lock_file, NULL) < 0)
+    if (lock(locks, slot, F_WRLCK) < 0)
         return; /* alive */
-    remove_slot(slot);
-    idrange_release(&lock);
+    snprintf(path, sizeof path, "/%s", name);
+    remove_tree(parent, name, path);
+    lock(locks, slot, F_UNLCK);
 }
 
-/* Each sandbox that starts looks at all others: so once at each, not in every hierarchy. */
+/* Hierarchy by hierarchy: who stands in the same place of one may stand elsewhere in another. */
+static int sweep_hierarchy(int i, struct err *e)
+{
+    autofd int     locks = open_locks(i, e);
+    int            fd = locks < 0 ? -1 : open_parent(i, e);
+    DIR           *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *d;
+    unsigned       slot;
+    char           name[32];
+
+    if (!dir)
+        return -1;
+    while ((d = readdir(dir)))
+        if (d->d_type == DT_DIR && str_starts(d->d_name, name_prefix()) &&
+            sscanf(d->d_name + strlen(name_prefix()), "%u", &slot) == 1 && slot < IDRANGE_SLOTS) {
+            snprintf(name, sizeof name, "%s%u", name_prefix(), slot);
+            sweep_slot(fd, name, locks, slot);
+        }
+    closedir(dir);
+    return 0;
+}
+
 int cgroup_sweep(struct err *e)
 {
-    const char *lock_file = idrange_is_possible(NULL) ? idrange_file : NULL;
-    bool        seen[IDRANGE_SLOTS] = {0};
-
     TRY(cgroup_find(e));
-    for (int i = 0; i < found.n; i++) {
-        int            fd = open_parent(i, e);
-        DIR           *dir = fd < 0 ? NULL : fdopendir(fd);
-        struct dirent *d;
-        unsigned       slot;
-
-        if (!dir)
-            return -1;
-        while ((d = readdir(dir)))
-            if (d->d_type == DT_DIR && str_starts(d->d_name, name_prefix()) &&
-                sscanf(d->d_name + strlen(name_prefix()), "%u", &slot) == 1 &&
-                slot < IDRANGE_SLOTS && !seen[slot]) {
-                seen[slot] = true;
-                sweep_slot(slot, lock_file ? lock_file : cgroup_lock_file());
-            }
-        closedir(dir);
-    }
+    for (int i = 0; i < found.n; i++)
+        TRY(sweep_hierarchy(i, e));
     return 0;
 }

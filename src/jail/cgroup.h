@@ -8,7 +8,12 @@
  * heads of cgroup_v1.c and cgroup_v2.c tell.
  *
  * Entering is always done by the process itself, by writing "0" to a file that the jail opened: the
- * kernel checks the opener's rights, and moving oneself is never dearer than moving another. */
+ * kernel checks the opener's rights, and moving oneself is never dearer than moving another.
+ *
+ * Alive is a group whose jail holds a lock: a byte of `cgroup.procs` of the place, in each
+ * hierarchy. The kernel lets go of it when the jail ends, however it ends; then the group can be
+ * swept, by whoever stands in the same place. (The slot itself tells less: a sandbox in another
+ * place may have taken it since.) */
 #pragma once
 
 #include <stdbool.h>
@@ -22,8 +27,9 @@ enum { CGROUP_HIERARCHIES_MAX = 4 };
 
 struct cgroup {
     unsigned slot;
-    int      n;                            /* hierarchies in use; controllers may share one */
-    int      dirs[CGROUP_HIERARCHIES_MAX]; /* each one's jerboa-SLOT */
+    int      n;                             /* hierarchies in use; controllers may share one */
+    int      dirs[CGROUP_HIERARCHIES_MAX];  /* each one's jerboa-SLOT */
+    int      locks[CGROUP_HIERARCHIES_MAX]; /* while these are open, nobody sweeps it */
 };
 
 struct cgroup_limits {

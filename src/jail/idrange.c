@@ -89,20 +89,6 @@ static struct idrange range_of(unsigned slot, const char *file, int lock_fd)
     return (struct idrange){lock_fd, slot, geteuid(), getegid(), 1};
 }
 
-int idrange_take_slot(unsigned slot, struct idrange *ret, const char *file, struct err *e)
-{
-    autofd int fd = open_locks(file, e);
-
-    if (fd < 0)
-        return -1;
-    if (slot >= IDRANGE_SLOTS)
-        return err_set(e, ERR_INVALID, "there is no slot %u", slot);
-    if (lock_slot(fd, slot) < 0)
-        return err_sys(e, "slot %u", slot);
-    *ret = range_of(slot, file, take_fd(&fd));
-    return 0;
-}
-
 int idrange_take(struct idrange *ret, const char *file, struct err *e)
 {
     autofd int fd = -1;

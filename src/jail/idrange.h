@@ -4,10 +4,9 @@
  * has one uid and one gid to give, his own: the range is a wall that is then missing.
  *
  * A slot is a locked byte of one file: the kernel lets go of it when the jail ends, however it
- * ends, and nothing needs cleaning up. Whoever holds slot N also owns the cgroup called N, so that
- * a group whose slot can be locked is a dead sandbox's (see cgroup_sweep). Root's file lies below
- * /run, because ranges are the whole machine's; an ordinary user's slots only name cgroups, so his
- * is a file of the cgroup that these stand in. */
+ * ends, and nothing needs cleaning up. Whoever holds slot N also owns the cgroup called N. Root's
+ * file lies below /run, because ranges are the whole machine's; an ordinary user's slots only name
+ * cgroups, so his is a file of the cgroup that these stand in. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,6 +32,4 @@ extern const char idrange_file[]; /* where root's slots are */
 
 /* Any free slot of the file; without a file there is none, and none is needed. */
 int  idrange_take(struct idrange *ret, const char *file, struct err *e);
-int  idrange_take_slot(unsigned slot, struct idrange *ret, const char *file,
-                       struct err *e); /* -1 when in use */
 void idrange_release(struct idrange *r);

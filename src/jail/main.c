@@ -7,7 +7,9 @@
  *
  * It lives as long as both its neighbours. The control socket ends: the server is gone or wants it
  * so; init ends: nothing is left to guard. In either case init is killed, the cgroups are removed,
- * and the jail exits. It is single-threaded: PDEATHSIG of init follows the thread that cloned it.
+ * and the jail exits; if the server is dead, it sweeps first: another jail may have been killed
+ * with it, and then nobody else is left to do that. It is single-threaded: PDEATHSIG of init
+ * follows the thread that cloned it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -224,6 +226,7 @@ static int jail_main(void)
     struct err         e = {0};
     autojson json_t   *document = NULL;
     autobuf struct buf b;
+    pid_t              server = getppid();
     int                r;
 
     signal(SIGPIPE, SIG_IGN);
@@ -239,6 +242,8 @@ static int jail_main(void)
     if (r == 0)
         guard(&j, &b);
     jail_done(&j);
+    if (getppid() != server && jail_has_cgroup(&j))
+        cgroup_sweep(NULL);
     return r < 0;
 }
 

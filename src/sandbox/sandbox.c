@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -18,7 +19,7 @@
 enum {
     START_MS = 30000,     /* a machine that needs longer is broken */
     LAST_WORDS_MS = 1000, /* of a pipe whose two writers are gone */
-    END_MS = 5000,        /* for the jail to clean up; then it is killed, and the next one sweeps */
+    END_MS = 5000,        /* for the jail to clean up; then it is killed, and swept after */
 };
 
 struct channel {
@@ -31,7 +32,7 @@ struct channel {
 struct sandbox {
     struct event_base        *base;
     struct link              *pipe, *control;
-    struct child              jail;
+    struct child              jail; /* or, when it was killed, who removes what it left */
     struct deadline           deadline;
     struct later              later;
     struct channel           *channels;
@@ -43,7 +44,8 @@ struct sandbox {
 
     /* facts */
     bool       greeted, stop_wanted, jail_exited, has_run;
-    bool       ending; /* the descriptors are closed; only the jail's exit is missing */
+    bool       ending;   /* the descriptors are closed; only the jail's exit is missing */
+    bool       sweeping; /* … and that of the sweep, which began when the jail was killed */
     struct err err;
 };
 
@@ -97,7 +99,7 @@ static void step(void *owner)
         begin_end(s);
     if (s->ending)
         tell_channels(s); /* also those that somebody opened since */
-    if (s->ending && s->jail_exited)
+    if (s->ending && s->jail_exited && !s->sweeping)
         finish(s);
 }
 
@@ -110,12 +112,32 @@ void sandbox_fail(struct sandbox *s, enum err_kind kind, const char *sentence)
 
 /* ---- facts ---- */
 
+static void on_swept(void *owner, int status)
+{
+    struct sandbox *s = owner;
+
+    (void)status; /* what could not be removed the next start tries again */
+    s->sweeping = false;
+    later_ask(&s->later);
+}
+
+/* One that was killed could not clean up. At once, whatever else the sandbox waits for; and if it
+ * cannot be, the next start does it. */
+static void sweep(struct sandbox *s)
+{
+    child_done(&s->jail);
+    s->sweeping = native_sweep(&s->jail, s->base, on_swept, s, NULL) == 0;
+    if (s->ending)
+        deadline_set(&s->deadline, END_MS);
+}
+
 static void on_jail_exit(void *owner, int status)
 {
     struct sandbox *s = owner;
 
-    (void)status; /* its reason came as a frame, or not at all */
-    s->jail_exited = true;
+    s->jail_exited = true; /* its reason came as a frame, or not at all */
+    if (WIFSIGNALED(status))
+        sweep(s);
     later_ask(&s->later);
 }
 

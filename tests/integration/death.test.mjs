@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
-import { assertGone, copyPrograms, printed, processes, run, start, sweep, tempDir, until } from './jerboa.mjs';
+import { assertGone, copyPrograms, deadCgroups, printed, processes, run, start, sweep, tempDir, until } from './jerboa.mjs';
 
 const limit = { timeout: 180_000 };
 const busy = `import { spawn } from "node:child_process";
@@ -77,12 +77,11 @@ async function assertLost(child) {
   assert.match(r.stderr, /^jerboa: [^\n]+\nverdict sandbox_lost,[^\n]*\n$/);
 }
 
-test('SIGKILL of the jail alone: sandbox_lost; the next start sweeps', limit, async (t) => {
+test('SIGKILL of the jail alone: sandbox_lost; its jerboa sweeps before it ends', limit, async (t) => {
   const world = prepare(t), child = world.start(['--stats', '-e', busy]);
   signal((await ready(world, child)).jail, 'SIGKILL');
   await assertLost(child);
-  await until(() => processes(world.programs).length === 0, 'processes outlived the jail');
-  await sweep();
+  assert.deepEqual(deadCgroups(), []);
   await world.assertGone();
 });
 
@@ -110,6 +109,22 @@ test('SIGKILL of jerboa and jail together: the next start sweeps', limit, async 
   await child.ended;
   await until(() => processes(world.programs).length === 0, 'processes outlived the jail');
   await sweep();
+  await world.assertGone();
+});
+
+test('SIGKILL of a jerboa and its jail together: a jail of another dead one sweeps, too', limit, async (t) => {
+  const world = prepare(t), other = world.start(['-e', 'console.log("ready"); setInterval(() => {}, 1e6)']);
+  await printed(other, 'ready');
+  const before = new Set(processes(world.programs).map((p) => p.pid)), child = world.start();
+  await printed(child, 'ready');
+  const jail = processes(world.programs).find((p) => p.name === 'jerboa-jail' && !before.has(p.pid));
+  child.kill('SIGSTOP');
+  signal(jail, 'SIGKILL');
+  child.kill('SIGKILL');
+  await child.ended;
+  assert.notDeepEqual(deadCgroups(), []); // nobody has looked yet
+  other.kill('SIGKILL');
+  await other.ended;
   await world.assertGone();
 });
 

@@ -189,22 +189,28 @@ function enterCgroups() {
 }
 enterCgroups();
 
-/** Cgroups of sandboxes whose slot nobody holds: a jail removes them before it lets its lock go. */
-export function deadCgroups({ evenLocked = false } = {}) {
-  const memory = ownCgroups().find((dir) => fs.existsSync(path.join(dir, 'memory.limit_in_bytes')));
-  const ids = identity(isRoot ? '/run/jerboa/ids' : path.join(`${memory}`, 'cgroup.procs'))?.split(':')[1];
-  const held = new Set(read('/proc/locks').split('\n').map((line) => line.trim().split(/\s+/))
-    .filter((f) => f[5]?.split(':')[2] === ids).map((f) => f[6]));
-  // Where we may not write, they are somebody else's.
-  return ownCgroups().filter(writable).flatMap((dir) => list(dir).filter((name) => /^jerboa-u?\d+$/.test(name) && (evenLocked || !held.has(name.replace(/\D+/, ''))))
-    .map((name) => path.join(dir, name)));
+/** Bytes of a file that somebody has locked, as /proc/locks tells. */
+function lockedBytes(file) {
+  const { dev, ino } = fs.statSync(file), hex = (n) => n.toString(16).padStart(2, '0');
+  const device = `${hex((dev >> 8) & 0xfff)}:${hex((dev & 0xff) | ((dev >> 12) & 0xfff00))}:${ino}`;
+  return new Set(read('/proc/locks').split('\n').map((line) => line.trim().split(/\s+/)).filter((f) => f[5] === device).map((f) => +f[6]));
 }
 
-/**
- * A start sweeps what is dead. Slots are the whole machine's: where somebody else's sandbox, in cgroups of its own, has the dead one's slot just
- * then, the start after it does; and it looks alive meanwhile, unless one knows that nothing of this process is (`evenLocked`).
- */
-export const sweep = (which) => until(async () => (await run(['-e', '0'])).status === 0 && deadCgroups(which).length === 0, () => `not swept: ${deadCgroups(which).join(', ')}`);
+/** Cgroups of sandboxes whose jail is gone: it has a byte of its place's cgroup.procs locked as long as it lives (jail/cgroup.h). */
+export function deadCgroups() {
+  const slots = 4094;
+  return ownCgroups().filter(writable).flatMap((dir) => { // where we may not write, they are somebody else's
+    const locked = lockedBytes(path.join(dir, 'cgroup.procs'));
+    return list(dir).map((name) => /^jerboa-(u?)(\d+)$/.exec(name)).filter((m) => m && !locked.has((m[1] ? 2 : 1) * slots + +m[2]))
+      .map(([name]) => path.join(dir, name));
+  });
+}
+
+/** A start sweeps what is dead. */
+export async function sweep() {
+  assert.equal((await run(['-e', '0'])).status, 0);
+  await until(() => deadCgroups().length === 0, () => `not swept: ${deadCgroups().join(', ')}`);
+}
 
 const hostMounts = () => read('/proc/self/mountinfo').split('\n').map((line) => line.split(' ').slice(4).join(' ')).sort().join('\n');
 const mountsBefore = hostMounts();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { assertGone, descendants, freeze, limit, sweep, tempDir, until } from './jerboa.mjs';
+import { assertGone, descendants, freeze, limit, tempDir, until } from './jerboa.mjs';
 import { connectTo, programs, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
 
 const named = (pid, name) => descendants(pid).filter((p) => p.name === name);
@@ -20,10 +20,9 @@ async function serve(t, args = [], more) {
   return s;
 }
 
-async function end(s, { jailsWereKilled = false } = {}) {
+async function end(s) {
   s.child.stdin.end();
   assert.equal((await s.child.ended).status, 0, s.child.text('stderr'));
-  if (jailsWereKilled) await sweep({ evenLocked: true });
   await assertGone(programs);
 }
 
@@ -129,7 +128,7 @@ describe('what is lost', () => {
       says(await run(s, `console.log(${round})`), round);
     }
     await filled(s, 2);
-    await end(s, { jailsWereKilled: true });
+    await end(s);
   });
 
   test('a Node that is held ends before its time: the run has one of its own', limit, async (t) => {
@@ -162,7 +161,7 @@ describe('what is lost', () => {
       if (what === 'its sandbox') assert.match(text(result), /lost/);
       else says(result, 1);
       says(await run(s, 'console.log(2)'), 2);
-      await end(s, { jailsWereKilled: true });
+      await end(s);
     });
 });
 
@@ -179,7 +178,7 @@ describe('what is lost as it is handed out', () => {
       says((await answer).result, 1);
       await until(() => !fs.existsSync(`/proc/${jail}`), 'it lives');
       await filled(s, 1);
-      await end(s, { jailsWereKilled: true });
+      await end(s);
     });
 
   test('and others wait behind it: they still do', limit, async (t) => {
@@ -195,7 +194,7 @@ describe('what is lost as it is handed out', () => {
     assert.deepEqual(order, [0, 1, 2]);
     await s.call('sandbox_stop', { container_id });
     await filled(s, 1);
-    await end(s, { jailsWereKilled: true });
+    await end(s);
   });
 
   test('and nothing has run in it: the next call finds another one under its id; later it is lost', limit, async (t) => {
@@ -212,7 +211,7 @@ describe('what is lost as it is handed out', () => {
       await until(() => !mine.some((pid) => fs.existsSync(`/proc/${pid}`)), 'they live');
       assert.equal((await exec()).isError, true);
     }
-    await end(s, { jailsWereKilled: true });
+    await end(s);
   });
 });
 
