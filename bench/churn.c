@@ -105,7 +105,7 @@ static int live_once(struct event_base *base, const json_t *plan, const struct r
 {
     struct life l = {.base = base};
 
-    l.sandbox = sandbox_start(base, plan, NULL, &sandbox_ops, &l, e);
+    l.sandbox = sandbox_start(base, &native, plan, NULL, &sandbox_ops, &l, e);
     if (!l.sandbox)
         return -1;
     run_start(l.sandbox, spec, &run_ops, &l);
@@ -122,19 +122,19 @@ static int live_once(struct event_base *base, const json_t *plan, const struct r
 
 static int live(const char *runtime_dir, int count, const char **argv, struct err *e)
 {
-    struct native_spec spec = {.memory_bytes = 512 << 20,
+    struct engine_spec spec = {.memory_bytes = 512 << 20,
                                .disk_bytes = 256 << 20,
                                .cpus_milli = 1000,
                                .pids = 512,
                                .fds = 1024,
                                .runtime_dir = runtime_dir};
     struct run_spec    run = {.argv = argv,
-                              .env = (const char **)native_environment(&spec),
+                              .env = (const char **)native.environment(&spec),
                               .cwd = "/workspace",
                               .timeout_ms = 30000};
     struct event_base *base = event_base_new();
     autofree double   *ms = calloc((size_t)count, sizeof *ms);
-    autojson json_t   *plan = native_plan(&spec, e);
+    autojson json_t   *plan = native.plan(&spec, e);
     int                fds = count_descriptors(), i;
     long               early_kib = 0;
 

@@ -1,7 +1,7 @@
 /* fuzz-server - the server's end of a sandbox, fed with what a hostile init might send.
  *
- * Everything above the jail is real: sandbox, link, upload, process, run. native_start is replaced
- * here (libsandbox.a's is then not linked): instead of a jail it hands back socketpairs, and a
+ * Everything above the jail is real: sandbox, link, upload, process, run. The engine is
+ * one of this file: instead of starting a jail it hands back socketpairs, and a
  * `struct child` without a process, whose exit this file tells. The jail is trusted; an honest one
  * is played: it answers GROUP_END with GROUP_ENDED and exits when its control socket is closed.
  *
@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "engine/native.h"
+#include "engine/engine.h"
 #include "pipe/message.h"
 #include "sandbox/download.h"
 #include "sandbox/listing.h"
@@ -68,11 +68,13 @@ static struct play {
 
 /* ---- the jail and the receiving half of init ---- */
 
-int native_start(struct native *ret, struct child *jail, struct event_base *base,
-                 void (*exited)(void *owner, int status), void *owner, struct err *e)
+static int start(const json_t *plan, struct engine_ends *ret, struct child *jail,
+                 struct event_base *base, void (*exited)(void *owner, int status), void *owner,
+                 struct err *e)
 {
     int pipe_ends[2], control_ends[2];
 
+    (void)plan;
     (void)base;
     (void)e;
     assert(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pipe_ends) == 0);
@@ -82,16 +84,19 @@ int native_start(struct native *ret, struct child *jail, struct event_base *base
     play.jail_exited = exited;
     play.jail_owner = owner;
     *jail = (struct child){.pid_fd = -1};
-    *ret = (struct native){pipe_ends[0], fcntl(pipe_ends[0], F_DUPFD_CLOEXEC, 3), control_ends[0]};
+    *ret = (struct engine_ends){pipe_ends[0], fcntl(pipe_ends[0], F_DUPFD_CLOEXEC, 3),
+                                control_ends[0]};
     return 0;
 }
 
-int native_sweep(struct child *sweep, struct event_base        *base,
+static int sweep(struct child *child, struct event_base        *base,
                  void (*exited)(void *owner, int status), void *owner, struct err *e)
 {
-    (void)sweep, (void)base, (void)exited, (void)owner;
+    (void)child, (void)base, (void)exited, (void)owner;
     return err_set(e, ERR_UNAVAILABLE, "no jail is killed here");
 }
+
+static const struct engine played = {.name = "played", .start = start, .sweep = sweep};
 
 static void exit_jail(void)
 {
@@ -342,7 +347,7 @@ static void set_the_scene(void)
         .files = files, .n_files = 2, .argv = argv, .env = env, .cwd = "/", .has_stdin = true};
     autojson json_t *plan = json_object();
 
-    play.sandbox = sandbox_start(play.base, plan, NULL, &sandbox_ops, NULL, NULL);
+    play.sandbox = sandbox_start(play.base, &played, plan, NULL, &sandbox_ops, NULL, NULL);
     if (play.flags & LOOK)
         look_inside();
     else

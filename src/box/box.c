@@ -124,9 +124,9 @@ static int start_sandbox(struct box *b, struct err *e)
     if (!plan)
         return -1;
     if (b->shelf)
-        native_fingerprint(plan, b->fingerprint);
-    b->sandbox =
-        sandbox_start(b->all->spec.base, plan, host_network ? NULL : &network, &sandbox_ops, b, e);
+        engine_fingerprint(plan, b->fingerprint);
+    b->sandbox = sandbox_start(b->all->spec.base, b->all->spec.limits.engine, plan,
+                               host_network ? NULL : &network, &sandbox_ops, b, e);
     return b->sandbox ? 0 : -1;
 }
 

@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "egress/egress.h"
-#include "engine/native.h"
+#include "engine/engine.h"
 #include "sandbox/sandbox.h"
 #include "store/layer.h"
 
@@ -28,7 +28,7 @@ enum { BOX_ID_MAX = sizeof "js-sbx-" + 36 };
 
 struct boxes_spec { /* what it points to must outlive the table */
     struct event_base *base;
-    struct native_spec limits;  /* of each; directories are filled in */
+    struct engine_spec limits;  /* of each; directories are filled in */
     struct egress_spec network; /* the operator's */
     bool               host_network;
     int64_t            max;                /* at once */

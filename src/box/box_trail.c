@@ -31,7 +31,7 @@ static json_t *members_of(const struct box *b)
 
 void box_tell_made(const struct box *b, const char *call)
 {
-    const struct native_spec *l = &b->all->spec.limits;
+    const struct engine_spec *l = &b->all->spec.limits;
     json_t                   *m;
 
     if (!box_trail(b))

@@ -3,7 +3,7 @@
  * somebody has taken one, so that making the next does not hold up what he asked for.
  *
  * What was made ahead is handed out only while it is what would be made now: both plans are
- * compared, and what they show of this machine (native_fingerprint). When they differ (another
+ * compared, and what they show of this machine (engine_fingerprint). When they differ (another
  * Node, other certificates, an upgrade of Jerboa, FILES_DIR replaced), all of that kind are
  * dropped. */
 #include <assert.h>
@@ -27,12 +27,12 @@ enum {
 json_t *boxes_plan(const struct boxes *all, const char *runtime_dir, const char *files_dir,
                    bool host_network, struct err *e)
 {
-    struct native_spec spec = all->spec.limits;
+    struct engine_spec spec = all->spec.limits;
 
     spec.runtime_dir = runtime_dir;
     spec.files_dir = files_dir;
     spec.host_network = host_network;
-    return native_plan(&spec, e);
+    return spec.engine->plan(&spec, e);
 }
 
 static struct box *add(struct boxes *all, const struct box_spec *spec, struct shelf *shelf)
@@ -136,7 +136,7 @@ static bool is_current(const struct box *b)
         plan = boxes_plan(b->all, runtime.dir, b->files_dir, b->shelf->kind.host_network, &e);
     if (!plan)
         return false;
-    native_fingerprint(plan, now);
+    engine_fingerprint(plan, now);
     return strcmp(now, b->fingerprint) == 0;
 }
 

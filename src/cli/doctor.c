@@ -25,6 +25,7 @@
 #include "cli/probe.h"
 #include "cli/verb.h"
 #include "engine/layout.h"
+#include "engine/native.h"
 #include "store/capture.h"
 #include "store/runtime.h"
 #include "store/store.h"
@@ -154,18 +155,19 @@ static void look_for_bundle(struct examination *r)
 
 /* ---- needs that are seen inside ---- */
 
-static struct native_spec default_spec(const struct examination *r)
+static struct engine_spec default_spec(const struct examination *r)
 {
-    return (struct native_spec){.memory_bytes = NATIVE_MEMORY_BYTES,
-                                .disk_bytes = NATIVE_MEMORY_BYTES / 2,
-                                .cpus_milli = NATIVE_CPUS_MILLI,
-                                .pids = NATIVE_PIDS,
-                                .fds = NATIVE_FDS,
+    return (struct engine_spec){.engine = &native,
+                                .memory_bytes = ENGINE_MEMORY_BYTES,
+                                .disk_bytes = ENGINE_MEMORY_BYTES / 2,
+                                .cpus_milli = ENGINE_CPUS_MILLI,
+                                .pids = ENGINE_PIDS,
+                                .fds = ENGINE_FDS,
                                 .runtime_dir = r->runtime_dir};
 }
 
 /* A command must end with 0; what it prints is its row's text. */
-static void try_command(const struct native_spec *spec, const char *const *argv,
+static void try_command(const struct engine_spec *spec, const char *const *argv,
                         struct chart_row *row)
 {
     struct probe p;
@@ -204,7 +206,7 @@ static void try_runtime(struct examination *r)
 {
     const char *const  argv[] = {layout_node, "-e", "0", NULL};
     struct chart_row  *row = chart_find(&r->chart, "runtime");
-    struct native_spec spec = default_spec(r);
+    struct engine_spec spec = default_spec(r);
 
     if (!row || row->state == CHART_OFF)
         return;
@@ -217,7 +219,7 @@ static void try_files(struct examination *r)
 {
     static const char *const argv[] = {"/bin/sh", "-c", "cd /workspace/files", NULL};
     autofree char           *here = getcwd(NULL, 0);
-    struct native_spec       spec = default_spec(r);
+    struct engine_spec       spec = default_spec(r);
     struct chart_row        *row =
         chart_add(&r->chart, "need", "files", here ? here : "the working directory is gone");
 
@@ -234,7 +236,7 @@ static void try_files(struct examination *r)
 static void try_overlay(struct examination *r)
 {
     autofree char     *layer = str_format("%s/lib", r->runtime_dir);
-    struct native_spec spec = default_spec(r);
+    struct engine_spec spec = default_spec(r);
     struct err         e = {0};
     struct chart_row  *runtime = chart_find(&r->chart, "runtime");
     struct chart_row  *row =
@@ -301,7 +303,7 @@ static void add_walls(struct examination *r, const json_t *walls, const char *fa
 static bool try_walls(struct examination *r)
 {
     const char *const  argv[] = {"/bin/sh", "-c", inside_script, NULL};
-    struct native_spec spec = default_spec(r);
+    struct engine_spec spec = default_spec(r);
     struct chart_row  *row =
         chart_add(&r->chart, "need", "sandbox", "one starts, and a program in it");
     autojson json_t   *names = NULL;
@@ -373,7 +375,7 @@ static const struct trial {
 static void try_limit(struct examination *r, const struct trial *t)
 {
     const char *const  argv[] = {"/bin/sh", "-c", t->script, NULL};
-    struct native_spec spec = default_spec(r);
+    struct engine_spec spec = default_spec(r);
     struct chart_row  *row = chart_add(&r->chart, "limit", t->name, t->what),
                      *wall = chart_find(&r->chart, "cgroup");
     struct probe p;

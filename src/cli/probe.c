@@ -85,9 +85,10 @@ static void step(void *owner)
 static const struct run_ops     run_ops = {on_output, on_stdin_room, on_run_done};
 static const struct sandbox_ops sandbox_ops = {on_sandbox_done, on_walls};
 
-static int run(struct probing *s, const json_t *plan, const struct run_spec *spec, struct err *e)
+static int run(struct probing *s, const struct engine *engine, const json_t *plan,
+               const struct run_spec *spec, struct err *e)
 {
-    s->sandbox = sandbox_start(s->base, plan, NULL, &sandbox_ops, s, e);
+    s->sandbox = sandbox_start(s->base, engine, plan, NULL, &sandbox_ops, s, e);
     if (!s->sandbox)
         return -1;
     s->run = run_start(s->sandbox, spec, &run_ops, s);
@@ -99,13 +100,13 @@ static int run(struct probing *s, const json_t *plan, const struct run_spec *spe
     return 0;
 }
 
-int probe_run(const struct native_spec *spec, const char *const *argv, struct probe *ret,
+int probe_run(const struct engine_spec *spec, const char *const *argv, struct probe *ret,
               struct err *e)
 {
-    autojson json_t *plan = native_plan(spec, e);
+    autojson json_t *plan = spec->engine->plan(spec, e);
     struct probing   s = {.probe = ret, .base = event_base_new()};
     struct run_spec  what = {.argv = (const char **)argv,
-                             .env = (const char **)native_environment(spec),
+                             .env = (const char **)spec->engine->environment(spec),
                              .cwd = "/",
                              .timeout_ms = TIMEOUT_MS};
     int              r = -1;
@@ -115,7 +116,7 @@ int probe_run(const struct native_spec *spec, const char *const *argv, struct pr
     signal(SIGPIPE, SIG_IGN);
     if (plan && s.base) {
         later_init(&s.later, s.base, step, &s);
-        r = run(&s, plan, &what, e);
+        r = run(&s, spec->engine, plan, &what, e);
         later_done(&s.later);
     }
     if (s.base)
@@ -123,9 +124,10 @@ int probe_run(const struct native_spec *spec, const char *const *argv, struct pr
     return r;
 }
 
-static int attach(struct probing *s, const json_t *plan, const char *layer_dir, struct err *e)
+static int attach(struct probing *s, const struct engine *engine, const json_t *plan,
+                  const char *layer_dir, struct err *e)
 {
-    s->sandbox = sandbox_start(s->base, plan, NULL, &sandbox_ops, s, e);
+    s->sandbox = sandbox_start(s->base, engine, plan, NULL, &sandbox_ops, s, e);
     if (!s->sandbox)
         return -1;
     sandbox_attach(s->sandbox, layer_dir, on_attached, s);
@@ -137,9 +139,9 @@ static int attach(struct probing *s, const json_t *plan, const char *layer_dir, 
     return 0;
 }
 
-int probe_attach(const struct native_spec *spec, const char *layer_dir, struct err *e)
+int probe_attach(const struct engine_spec *spec, const char *layer_dir, struct err *e)
 {
-    autojson json_t *plan = native_plan(spec, e);
+    autojson json_t *plan = spec->engine->plan(spec, e);
     struct probe     p = {0};
     struct probing   s = {.probe = &p, .base = event_base_new()};
     int              r = -1;
@@ -147,7 +149,7 @@ int probe_attach(const struct native_spec *spec, const char *layer_dir, struct e
     signal(SIGPIPE, SIG_IGN);
     if (plan && s.base) {
         later_init(&s.later, s.base, step, &s);
-        r = attach(&s, plan, layer_dir, e);
+        r = attach(&s, spec->engine, plan, layer_dir, e);
         later_done(&s.later);
     }
     if (s.base)

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
-#include "engine/native.h"
+#include "engine/engine.h"
 #include "sandbox/run.h"
 
 struct probe {
@@ -16,9 +16,9 @@ struct probe {
 
 /* Blocks until the sandbox is gone. -1 and one sentence: no sandbox, or the command did not start.
  * probe_done in either case. */
-int  probe_run(const struct native_spec *spec, const char *const *argv, struct probe *ret,
+int  probe_run(const struct engine_spec *spec, const char *const *argv, struct probe *ret,
                struct err *e);
 void probe_done(struct probe *p);
 
 /* A layer is attached to a sandbox of its own: 0, or why it could not be. Blocks. */
-int probe_attach(const struct native_spec *spec, const char *layer_dir, struct err *e);
+int probe_attach(const struct engine_spec *spec, const char *layer_dir, struct err *e);

@@ -83,7 +83,7 @@ static int find_runtime(const struct run_options *o, struct runtime *ret, struct
     return 0;
 }
 
-static json_t *make_plan(const struct run_options *o, struct native_spec spec,
+static json_t *make_plan(const struct run_options *o, struct engine_spec spec,
                          struct runtime *ret_runtime, struct err *e)
 {
     autofree char *files = NULL, *dir = NULL;
@@ -102,7 +102,7 @@ static json_t *make_plan(const struct run_options *o, struct native_spec spec,
     spec.files_dir = files;
     spec.dir = dir;
     *ret_runtime = runtime;
-    return native_plan(&spec, e);
+    return spec.engine->plan(&spec, e);
 }
 
 /* Whether the list has a variable of the same name. */
@@ -235,7 +235,7 @@ static int run_with(const struct run_options *o, const struct network *network, 
                     const struct install *install, const struct script *script,
                     struct run_trail *trail, int argc, char **argv, struct err *e)
 {
-    struct native_spec    sandbox = sandbox_options_spec(&o->sandbox, network);
+    struct engine_spec    sandbox = sandbox_options_spec(&o->sandbox, network);
     autofree const char **args = calloc((size_t)argc + 3, sizeof *args);
     const char           *env[ENV_MAX];
     struct run_file       files[2];
@@ -263,8 +263,8 @@ static int run_with(const struct run_options *o, const struct network *network, 
     args[1] = script->path;
     for (int i = 0; i < argc; i++)
         args[i + 2] = argv[i];
-    compose_env(o, native_environment(&sandbox), network->npm.environment, env);
-    TRY(session_run(plan, network->is_host ? NULL : &egress,
+    compose_env(o, sandbox.engine->environment(&sandbox), network->npm.environment, env);
+    TRY(session_run(sandbox.engine, plan, network->is_host ? NULL : &egress,
                     *install->hold.dir ? install->hold.dir : NULL, &spec, &result, e));
     run_trail_end(trail, &result.run);
     tell_result(o, &result);

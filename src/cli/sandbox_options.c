@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "engine/native.h"
 #include "store/runtime.h"
 
 enum { PIDS_MIN = 10 };
@@ -14,10 +15,10 @@ struct sandbox_options sandbox_options_defaults(void)
     return (struct sandbox_options){.image = RUNTIME_DEFAULT,
                                     .engine = "native",
                                     .installer = INSTALL_INSTALLER,
-                                    .memory_bytes = NATIVE_MEMORY_BYTES,
-                                    .cpus_milli = NATIVE_CPUS_MILLI,
+                                    .memory_bytes = ENGINE_MEMORY_BYTES,
+                                    .cpus_milli = ENGINE_CPUS_MILLI,
                                     .timeout_ms = 30000,
-                                    .pids = NATIVE_PIDS,
+                                    .pids = ENGINE_PIDS,
                                     .fresh_ms = INSTALL_FRESH_MS,
                                     .limits = network_limits_defaults};
 }
@@ -58,15 +59,16 @@ int sandbox_options_dir(const char *option, const char *path, char **ret, struct
     return 0;
 }
 
-struct native_spec sandbox_options_spec(const struct sandbox_options *o,
+struct engine_spec sandbox_options_spec(const struct sandbox_options *o,
                                         const struct network         *network)
 {
-    struct native_spec spec = {.memory_bytes = o->memory_bytes,
+    struct engine_spec spec = {.engine = &native,
+                               .memory_bytes = o->memory_bytes,
                                .disk_bytes = o->disk_bytes,
                                .cpus_milli = o->cpus_milli,
                                .pids = o->pids,
                                .strict = o->strict,
-                               .fds = NATIVE_FDS,
+                               .fds = ENGINE_FDS,
                                .host_network = network->is_host};
 
     npm_inside_plan(&network->npm, &spec);

@@ -5,7 +5,7 @@
 #include "cli/install.h"
 #include "cli/network.h"
 #include "cli/network_limits.h"
-#include "engine/native.h"
+#include "engine/engine.h"
 
 struct sandbox_options {
     const char          *network, *files, *image, *engine, *installer;
@@ -60,5 +60,5 @@ int sandbox_options_check(struct sandbox_options *o, struct err *e);
 int sandbox_options_dir(const char *option, const char *path, char **ret, struct err *e);
 
 /* Without its directories and its runtime; it borrows from `network`. */
-struct native_spec sandbox_options_spec(const struct sandbox_options *o,
+struct engine_spec sandbox_options_spec(const struct sandbox_options *o,
                                         const struct network         *network);

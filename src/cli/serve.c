@@ -197,11 +197,11 @@ static void close_trail(struct service *s)
 
 /* ---- making it ---- */
 
-static void compose_env(struct service *s, const struct native_spec *spec)
+static void compose_env(struct service *s, const struct engine_spec *spec)
 {
     size_t n = 0, max = sizeof s->env / sizeof s->env[0] - 1;
 
-    for (const char *const *v = native_environment(spec); *v && n < max; v++)
+    for (const char *const *v = spec->engine->environment(spec); *v && n < max; v++)
         s->env[n++] = *v;
     for (const char *const *v = s->network.npm.environment; *v && n < max; v++)
         s->env[n++] = *v;

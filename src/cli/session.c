@@ -271,8 +271,9 @@ void session_result_done(struct session_result *r)
     json_decref(r->connections);
 }
 
-int session_run(const json_t *plan, const struct egress_spec *network, const char *layer_dir,
-                const struct run_spec *spec, struct session_result *ret, struct err *e)
+int session_run(const struct engine *engine, const json_t *plan, const struct egress_spec *network,
+                const char *layer_dir, const struct run_spec *spec, struct session_result *ret,
+                struct err *e)
 {
     struct session     s = {.base = event_base_new(), .spec = spec};
     struct egress_spec resolved = network ? *network : (struct egress_spec){0};
@@ -282,7 +283,8 @@ int session_run(const json_t *plan, const struct egress_spec *network, const cha
     later_init(&s.later, s.base, step, &s);
     deadline_init(&s.linger, s.base, stop_when_sent, &s);
     s.resolver = resolved.resolver = resolver_new(s.base, NULL);
-    s.sandbox = sandbox_start(s.base, plan, network ? &resolved : NULL, &sandbox_ops, &s, e);
+    s.sandbox =
+        sandbox_start(s.base, engine, plan, network ? &resolved : NULL, &sandbox_ops, &s, e);
     if (!s.sandbox) {
         session_done(&s);
         return -1;

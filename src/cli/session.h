@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "egress/egress.h"
+#include "engine/engine.h"
 #include "sandbox/run.h"
 
 /* Blocks until the run is over, its sandbox is gone, and what it printed has left us. SIGINT,
@@ -21,5 +22,6 @@ void session_result_done(struct session_result *r);
 
 /* `network`: its policies and limits, without a resolver; NULL: it has the host's. `layer_dir`: of
  * its dependencies, or NULL. */
-int session_run(const json_t *plan, const struct egress_spec *network, const char *layer_dir,
-                const struct run_spec *spec, struct session_result *ret, struct err *e);
+int session_run(const struct engine *engine, const json_t *plan, const struct egress_spec *network,
+                const char *layer_dir, const struct run_spec *spec, struct session_result *ret,
+                struct err *e);

@@ -138,7 +138,7 @@ static void turn(struct cell *c)
 
 int cell_run(const struct cell_spec *spec, struct cell_result *ret, struct err *e)
 {
-    autojson json_t   *plan = native_plan(&spec->sandbox, e);
+    autojson json_t   *plan = spec->sandbox.engine->plan(&spec->sandbox, e);
     struct cell        c = {.base = event_base_new(), .spec = spec, .result = ret};
     struct egress_spec network = {.operator_policy = spec->policy};
 
@@ -147,7 +147,7 @@ int cell_run(const struct cell_spec *spec, struct cell_result *ret, struct err *
     *ret = (struct cell_result){0};
     buf_init(&ret->output, CELL_OUTPUT_MAX + 1);
     network.resolver = resolver_new(c.base, NULL);
-    c.sandbox = sandbox_start(c.base, plan, &network, &sandbox_ops, &c, e);
+    c.sandbox = sandbox_start(c.base, spec->sandbox.engine, plan, &network, &sandbox_ops, &c, e);
     if (c.sandbox)
         turn(&c);
     else

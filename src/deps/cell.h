@@ -5,13 +5,13 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "egress/policy.h"
-#include "engine/native.h"
+#include "engine/engine.h"
 #include "sandbox/run.h"
 
 enum { CELL_OUTPUT_MAX = 64 << 10 };
 
 struct cell_spec {
-    struct native_spec   sandbox; /* memory, disk and the rest; zeros are the cell's own */
+    struct engine_spec   sandbox; /* memory, disk and the rest; zeros are the cell's own */
     const struct policy *policy;
     struct run_spec      run;
     int                  grown_fd;  /* a directory that it may fill, or -1 … */

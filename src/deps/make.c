@@ -33,6 +33,7 @@
 #include "deps/npm_inside.h"
 #include "deps/scripts.h"
 #include "deps/sources.h"
+#include "engine/native.h"
 #include "store/layer.h"
 #include "store/store.h"
 #include "store/tool.h"
@@ -79,13 +80,14 @@ static int path_of(int dir_fd, char ret[PATH_MAX], struct err *e)
     return 0;
 }
 
-static struct native_spec sandbox_of(const struct making *m, const struct native_bind *binds,
+static struct engine_spec sandbox_of(const struct making *m, const struct engine_bind *binds,
                                      size_t n)
 {
-    struct native_spec spec = {.memory_bytes = MEMORY_BYTES,
+    struct engine_spec spec = {.engine = &native,
+                               .memory_bytes = MEMORY_BYTES,
                                .disk_bytes = MEMORY_BYTES / 2,
                                .cpus_milli = sysconf(_SC_NPROCESSORS_ONLN) * 1000,
-                               .pids = NATIVE_PIDS,
+                               .pids = ENGINE_PIDS,
                                .fds = 4096,
                                .strict = m->request->strict,
                                .runtime_dir = m->request->runtime_dir,
@@ -204,7 +206,7 @@ static struct policy *policy_of(const struct making *m, const char *proxy, struc
 static int run_installer(struct making *m, const struct installer *i, const char *bun_dir,
                          struct err *e)
 {
-    const struct native_bind binds[] = {{m->layer_dir, INSTALLER_LAYER, true},
+    const struct engine_bind binds[] = {{m->layer_dir, INSTALLER_LAYER, true},
                                         {m->cache_dir, INSTALLER_CACHE, true},
                                         {bun_dir, INSTALLER_BUN, false}};
     const char              *proxy = sources_proxy(m->config), *env[ENV_MAX] = {0};
@@ -232,7 +234,7 @@ static int run_installer(struct making *m, const struct installer *i, const char
                              .grown_max = LAYER_BYTES_MAX};
     if (proxy)
         name_proxy(proxy, &proxies);
-    add_env(env, native_environment(&spec.sandbox));
+    add_env(env, native.environment(&spec.sandbox));
     add_env(env, m->inside.environment);
     add_env(env, i->env);
     add_env(env, proxies.env);
@@ -323,7 +325,7 @@ static int build(struct making *m, int modules_fd, struct err *e)
                                        "npm_config_dangerously_allow_all_scripts=true",
                                        NULL};
     char                     modules[PATH_MAX];
-    struct native_bind       bind = {modules, "/workspace/node_modules", true};
+    struct engine_bind       bind = {modules, "/workspace/node_modules", true};
     const char              *env[ENV_MAX] = {0};
     struct policy           *policy = policy_of(m, NULL, e);
     struct run_file          file = {"/workspace/package.json", (const uint8_t *)m->package_json,
@@ -341,7 +343,7 @@ static int build(struct making *m, int modules_fd, struct err *e)
     struct cell_result       result;
     int                      done = -1;
 
-    add_env(env, native_environment(&spec.sandbox));
+    add_env(env, native.environment(&spec.sandbox));
     add_env(env, m->inside.environment);
     add_env(env, more);
     if (policy && path_of(modules_fd, modules, e) == 0 && cell_run(&spec, &result, e) == 0) {

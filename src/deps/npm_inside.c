@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/url.h"
+#include "engine/native.h"
 
 enum { REGISTRIES_MAX = 64, NPMRC_MAX = 1 << 16 };
 
@@ -30,12 +31,12 @@ static uint16_t split_host(const struct url *url, char ret_name[URL_HOST_MAX])
 
 static int add_place(struct npm_inside *n, const char *address, uint16_t port, struct err *e)
 {
-    struct native_place *p = n->places;
+    struct engine_place *p = n->places;
 
     for (; p < n->places + n->n_places; p++)
         if (p->port == port && strcmp(p->address, address) == 0)
             return 0;
-    if (n->n_places == NATIVE_PLACES_MAX)
+    if (n->n_places == ENGINE_PLACES_MAX)
         return err_set(e, ERR_LIMIT, "npm is configured for too many registries on this machine");
     n->n_places++;
     p->port = port;
@@ -186,7 +187,7 @@ void npm_inside_done(struct npm_inside *n)
         free(n->files[i]);
 }
 
-void npm_inside_plan(const struct npm_inside *n, struct native_spec *spec)
+void npm_inside_plan(const struct npm_inside *n, struct engine_spec *spec)
 {
     spec->host_loopback = n->places;
     spec->n_host_loopback = n->n_places;

@@ -8,14 +8,14 @@
 
 #include "base/err.h"
 #include "egress/policy.h"
-#include "engine/native.h"
+#include "engine/engine.h"
 #include "npm/npm_config.h"
 
 struct npm_inside {
     char                registry[NPM_CONFIG_URL_MAX + 32]; /* npm_config_registry=URL */
     const char         *environment[4 + 1];                /* NAME=VALUE */
     char               *npmrc;                             /* of scopes, or NULL */
-    struct native_place places[NATIVE_PLACES_MAX];
+    struct engine_place places[ENGINE_PLACES_MAX];
     size_t              n_places;
     char               *ca;       /* certificates as text, or NULL */
     char               *files[3]; /* of certificates, ended by NULL; absolute */
@@ -27,4 +27,4 @@ int  npm_inside_init(struct npm_inside *n, const struct npm_config *config,
 void npm_inside_done(struct npm_inside *n);
 
 /* Fills in what the plan must have of it; borrowed. */
-void npm_inside_plan(const struct npm_inside *n, struct native_spec *spec);
+void npm_inside_plan(const struct npm_inside *n, struct engine_spec *spec);

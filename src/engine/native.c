@@ -238,7 +238,7 @@ const char *native_bundle(void)
     return named ? named : system_bundle();
 }
 
-static bool has_more_certificates(const struct native_spec *spec)
+static bool has_more_certificates(const struct engine_spec *spec)
 {
     return spec->certificates_text || (spec->certificates && spec->certificates[0]);
 }
@@ -250,7 +250,7 @@ static void add_copy(json_t *entries, const char *source)
 }
 
 /* The system's own is shown as it is; as soon as files of the user's count, copies of all. */
-static void add_certificates(json_t *entries, const struct native_spec *spec)
+static void add_certificates(json_t *entries, const struct engine_spec *spec)
 {
     const char *bundle = native_bundle(), *text = spec->certificates_text;
 
@@ -269,7 +269,7 @@ static void add_certificates(json_t *entries, const struct native_spec *spec)
         add_row(entries, &(struct row){"link", *other, BUNDLE});
 }
 
-static void add_etc(json_t *entries, const struct native_spec *spec)
+static void add_etc(json_t *entries, const struct engine_spec *spec)
 {
     add_rows(entries, made_up_etc);
     for (const char *const *path = host_etc; *path; path++)
@@ -286,7 +286,7 @@ static void add_etc(json_t *entries, const struct native_spec *spec)
 
 /* Files that libuv reads to learn its limits, in the form of both cgroup versions. Without them
  * Node takes the host's memory for its own and is killed where it would have survived. */
-static void add_limits_for_node(json_t *entries, const struct native_spec *spec)
+static void add_limits_for_node(json_t *entries, const struct engine_spec *spec)
 {
     static const char *const memory_files[] = {
         "/sys/fs/cgroup/memory/memory.limit_in_bytes",
@@ -305,7 +305,7 @@ static void add_limits_for_node(json_t *entries, const struct native_spec *spec)
     add_file(entries, "/sys/fs/cgroup/cpu/cpu.cfs_period_us", str_format("%d\n", PERIOD_US));
 }
 
-static void add_disk(json_t *entries, const struct native_spec *spec)
+static void add_disk(json_t *entries, const struct engine_spec *spec)
 {
     int64_t inodes = spec->disk_bytes / BYTES_PER_INODE;
 
@@ -315,7 +315,7 @@ static void add_disk(json_t *entries, const struct native_spec *spec)
     add_rows(entries, writable);
 }
 
-static void add_user_dirs(json_t *entries, const struct native_spec *spec)
+static void add_user_dirs(json_t *entries, const struct engine_spec *spec)
 {
     if (spec->files_dir) {
         json_t *files = add_bind(entries, spec->files_dir, "/workspace/files");
@@ -328,7 +328,7 @@ static void add_user_dirs(json_t *entries, const struct native_spec *spec)
         json_object_set_new(add_bind(entries, spec->dir, "/workspace/dir"), "asOwner", json_true());
 }
 
-static void add_binds(json_t *entries, const struct native_spec *spec)
+static void add_binds(json_t *entries, const struct engine_spec *spec)
 {
     for (size_t i = 0; i < spec->n_binds; i++) {
         json_t *entry = add_bind(entries, spec->binds[i].source, spec->binds[i].target);
@@ -337,7 +337,7 @@ static void add_binds(json_t *entries, const struct native_spec *spec)
     }
 }
 
-static json_t *places_of(const struct native_spec *spec)
+static json_t *places_of(const struct engine_spec *spec)
 {
     json_t *list = json_array();
 
@@ -347,11 +347,11 @@ static json_t *places_of(const struct native_spec *spec)
     return list;
 }
 
-json_t *native_plan(const struct native_spec *spec, struct err *e)
+static json_t *plan(const struct engine_spec *spec, struct err *e)
 {
     autofree char *init = program_find("jerboa-init", e);
     json_int_t     init_memory = spec->disk_bytes + INIT_MEMORY;
-    json_t        *entries, *plan;
+    json_t        *entries, *made;
 
     if (!init)
         return NULL;
@@ -367,60 +367,22 @@ json_t *native_plan(const struct native_spec *spec, struct err *e)
     add_user_dirs(entries, spec);
     add_binds(entries, spec);
     add_rows(entries, masks);
-    plan = json_pack("{s:s, s:b, s:b, s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT,
+    made = json_pack("{s:s, s:b, s:b, s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT,
                      "hostNetwork", spec->host_network, "egress", !spec->host_network,
                      "hostLoopback", places_of(spec), "strict", spec->strict, "memoryBytes",
                      (json_int_t)spec->memory_bytes, "initMemoryBytes", init_memory, "cpusMilli",
                      (json_int_t)spec->cpus_milli, "pids", (json_int_t)spec->pids, "fds",
                      (json_int_t)spec->fds, "entries", entries);
-    if (!plan)
+    if (!made)
         abort();
-    return plan;
-}
-
-/* Of a directory, which one it is; what is in it may change, and that is shown. Of a file also that
- * nobody wrote to it. */
-static void add_identity(struct sha256 *hash, const char *path)
-{
-    struct stat st;
-    uint64_t    words[5] = {0};
-
-    if (stat(path, &st) == 0) {
-        words[0] = st.st_dev;
-        words[1] = st.st_ino;
-        if (S_ISREG(st.st_mode)) {
-            words[2] = (uint64_t)st.st_size;
-            words[3] = (uint64_t)st.st_mtim.tv_sec;
-            words[4] = (uint64_t)st.st_mtim.tv_nsec;
-        }
-    }
-    sha256_add(hash, words, sizeof words);
-}
-
-void native_fingerprint(const json_t *plan, char ret[SHA256_HEX_SIZE])
-{
-    autofree char *text = json_dumps(plan, JSON_COMPACT);
-    struct sha256  hash;
-    size_t         i;
-    json_t        *entry;
-
-    if (!text)
-        abort();
-    sha256_init(&hash);
-    sha256_add(&hash, text, strlen(text));
-    json_array_foreach (json_object_get(plan, "entries"), i, entry) {
-        const char *source = json_string_value(json_object_get(entry, "source"));
-        if (source)
-            add_identity(&hash, source);
-    }
-    sha256_hex(&hash, ret);
+    return made;
 }
 
 static const char search_path[] = "PATH=" RUNTIME "/bin:/usr/local/bin:/usr/bin:/bin";
 
 #define ENVIRONMENT search_path, "HOME=/root", "LANG=C.UTF-8", "USER=root"
 
-const char *const *native_environment(const struct native_spec *spec)
+static const char *const *environment(const struct engine_spec *spec)
 {
     static const char *const plain[] = {ENVIRONMENT, NULL};
     static const char *const with_bundle[] = {ENVIRONMENT, "NODE_EXTRA_CA_CERTS=" BUNDLE,
@@ -431,14 +393,16 @@ const char *const *native_environment(const struct native_spec *spec)
 
 /* ---- the jail ---- */
 
-int native_start(struct native *ret, struct child *jail, struct event_base *base,
-                 void (*exited)(void *owner, int status), void *owner, struct err *e)
+static int start(const json_t *plan, struct engine_ends *ret, struct child *jail,
+                 struct event_base *base, void (*exited)(void *owner, int status), void *owner,
+                 struct err *e)
 {
     autofree char *path = program_find("jerboa-jail", e);
     autofd int     in_read = -1, in_write = -1, out_read = -1, out_write = -1, ours = -1, its = -1;
     int            ends[2];
     const char    *argv[] = {"jerboa-jail", NULL};
 
+    (void)plan; /* the sandbox sends it */
     if (!path)
         return -1;
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -455,11 +419,11 @@ int native_start(struct native *ret, struct child *jail, struct event_base *base
 
     struct child_fd fds[] = {{in_read, 0}, {out_write, 1}, {its, 3}, {-1, -1}};
     TRY(child_start(jail, base, path, argv, NULL, fds, exited, owner, e));
-    *ret = (struct native){take_fd(&in_write), take_fd(&out_read), take_fd(&ours)};
+    *ret = (struct engine_ends){take_fd(&in_write), take_fd(&out_read), take_fd(&ours)};
     return 0;
 }
 
-int native_sweep(struct child *sweep, struct event_base        *base,
+static int sweep(struct child *child, struct event_base        *base,
                  void (*exited)(void *owner, int status), void *owner, struct err *e)
 {
     autofree char *path = program_find("jerboa-jail", e);
@@ -471,8 +435,10 @@ int native_sweep(struct child *sweep, struct event_base        *base,
     if (null < 0)
         return err_sys(e, "/dev/null");
     struct child_fd fds[] = {{null, 0}, {null, 1}, {null, 2}, {-1, -1}};
-    return child_start(sweep, base, path, argv, NULL, fds, exited, owner, e);
+    return child_start(child, base, path, argv, NULL, fds, exited, owner, e);
 }
+
+const struct engine native = {"native", plan, environment, start, sweep};
 
 int native_print_steps(struct err *e)
 {

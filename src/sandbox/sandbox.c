@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "engine/native.h"
 #include "loop/child.h"
 #include "loop/deadline.h"
 #include "loop/later.h"
@@ -31,6 +30,7 @@ struct channel {
 
 struct sandbox {
     struct event_base        *base;
+    const struct engine      *engine;
     struct link              *pipe, *control;
     struct child              jail; /* or, when it was killed, who removes what it left */
     struct deadline           deadline;
@@ -126,7 +126,7 @@ static void on_swept(void *owner, int status)
 static void sweep(struct sandbox *s)
 {
     child_done(&s->jail);
-    s->sweeping = native_sweep(&s->jail, s->base, on_swept, s, NULL) == 0;
+    s->sweeping = s->engine->sweep(&s->jail, s->base, on_swept, s, NULL) == 0;
     if (s->ending)
         deadline_set(&s->deadline, END_MS);
 }
@@ -385,27 +385,28 @@ static void send_hello(struct sandbox *s)
     link_send(s->pipe, FRAME_HELLO, 0, 0, b.data, b.size);
 }
 
-struct sandbox *sandbox_start(struct event_base *base, const json_t *plan,
-                              const struct egress_spec *network, const struct sandbox_ops *ops,
-                              void *owner, struct err *e)
+struct sandbox *sandbox_start(struct event_base *base, const struct engine *engine,
+                              const json_t *plan, const struct egress_spec *network,
+                              const struct sandbox_ops *ops, void *owner, struct err *e)
 {
-    struct sandbox *s = calloc(1, sizeof *s);
-    struct native   native;
+    struct sandbox    *s = calloc(1, sizeof *s);
+    struct engine_ends ends;
 
     if (!s)
         abort();
     s->base = base;
+    s->engine = engine;
     s->ops = ops;
     s->owner = owner;
-    if (native_start(&native, &s->jail, base, on_jail_exit, s, e) < 0) {
+    if (engine->start(plan, &ends, &s->jail, base, on_jail_exit, s, e) < 0) {
         free(s);
         return NULL;
     }
     later_init(&s->later, base, step, s);
     deadline_init(&s->deadline, base, on_deadline, s);
     deadline_set(&s->deadline, START_MS);
-    s->pipe = link_new(base, native.from_init_fd, native.to_init_fd, PEER_INIT, &pipe_ops, s);
-    s->control = link_new(base, native.control_fd, native.control_fd, PEER_JAIL, &control_ops, s);
+    s->pipe = link_new(base, ends.from_init_fd, ends.to_init_fd, PEER_INIT, &pipe_ops, s);
+    s->control = link_new(base, ends.control_fd, ends.control_fd, PEER_JAIL, &control_ops, s);
     if (network)
         s->egress = egress_new(base, network, &egress_ops, s);
     send_hello(s);

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "egress/egress.h"
+#include "engine/engine.h"
 #include "pipe/frame.h"
 
 struct sandbox;
@@ -29,9 +30,9 @@ struct sandbox_ops {
 
 /* The plan is sent to the jail and not kept. Frames may be sent at once: they wait in the pipe.
  * `network`: what its connections may do; NULL: each is reset. */
-struct sandbox *sandbox_start(struct event_base *base, const json_t *plan,
-                              const struct egress_spec *network, const struct sandbox_ops *ops,
-                              void *owner, struct err *e);
+struct sandbox *sandbox_start(struct event_base *base, const struct engine *engine,
+                              const json_t *plan, const struct egress_spec *network,
+                              const struct sandbox_ops *ops, void *owner, struct err *e);
 void            sandbox_stop(struct sandbox *s); /* idempotent; done still comes */
 /* Its init broke the rules or does not answer: the sandbox ends, and everybody in it is told. */
 void sandbox_fail(struct sandbox *s, enum err_kind kind, const char *sentence);

@@ -105,7 +105,7 @@ static struct run *run_command(struct story *s, struct command *c, const char *c
 {
     c->argv[0] = "/bin/sh", c->argv[1] = "-c", c->argv[2] = command;
     c->spec = (struct run_spec){.argv = c->argv,
-                                .env = (const char **)native_environment(&(struct native_spec){0}),
+                                .env = (const char **)native.environment(&(struct engine_spec){0}),
                                 .cwd = "/workspace",
                                 .timeout_ms = TIMEOUT_MS};
     return run_start(s->sandbox, &c->spec, ops, s);
@@ -163,18 +163,18 @@ static const struct sandbox_ops sandbox_ops = {on_sandbox_done, NULL};
 int main(int argc, char **argv)
 {
     struct story       s = {.base = event_base_new(), .words = argv + 3};
-    struct native_spec spec = {.memory_bytes = NATIVE_MEMORY_BYTES,
+    struct engine_spec spec = {.memory_bytes = ENGINE_MEMORY_BYTES,
                                .disk_bytes = argc > 2 ? atoll(argv[2]) : 0,
-                               .cpus_milli = NATIVE_CPUS_MILLI,
-                               .pids = NATIVE_PIDS,
-                               .fds = NATIVE_FDS,
+                               .cpus_milli = ENGINE_CPUS_MILLI,
+                               .pids = ENGINE_PIDS,
+                               .fds = ENGINE_FDS,
                                .runtime_dir = argv[1]};
     struct err         e = {0};
-    autojson json_t   *plan = argc > 2 ? native_plan(&spec, &e) : NULL;
+    autojson json_t   *plan = argc > 2 ? native.plan(&spec, &e) : NULL;
 
     signal(SIGPIPE, SIG_IGN);
     buf_init(&s.text, TEXT_MAX);
-    s.sandbox = plan ? sandbox_start(s.base, plan, NULL, &sandbox_ops, &s, &e) : NULL;
+    s.sandbox = plan ? sandbox_start(s.base, &native, plan, NULL, &sandbox_ops, &s, &e) : NULL;
     if (!s.sandbox) {
         fprintf(stderr, "layers: %s\n", argc > 2 ? e.msg : "see its head");
         return 2;

@@ -247,22 +247,22 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: reach RUNTIME_DIR SCRIPT\n");
         return 2;
     }
-    struct native_spec spec = {.memory_bytes = NATIVE_MEMORY_BYTES,
-                               .disk_bytes = NATIVE_MEMORY_BYTES / 2,
-                               .cpus_milli = NATIVE_CPUS_MILLI,
-                               .pids = NATIVE_PIDS,
-                               .fds = NATIVE_FDS,
+    struct engine_spec spec = {.memory_bytes = ENGINE_MEMORY_BYTES,
+                               .disk_bytes = ENGINE_MEMORY_BYTES / 2,
+                               .cpus_milli = ENGINE_CPUS_MILLI,
+                               .pids = ENGINE_PIDS,
+                               .fds = ENGINE_FDS,
                                .runtime_dir = argv[1]};
     const char        *program[] = {layout_node, "--input-type=module", "-e", argv[2], NULL};
     struct run_spec    run_spec = {.argv = program,
-                                   .env = (const char **)native_environment(&(struct native_spec){0}),
+                                   .env = (const char **)native.environment(&(struct engine_spec){0}),
                                    .cwd = "/workspace",
                                    .timeout_ms = 120000};
-    autojson json_t   *plan = native_plan(&spec, &e);
+    autojson json_t   *plan = native.plan(&spec, &e);
 
     signal(SIGPIPE, SIG_IGN);
     base = event_base_new();
-    sandbox = plan ? sandbox_start(base, plan, NULL, &sandbox_ops, NULL, &e) : NULL;
+    sandbox = plan ? sandbox_start(base, &native, plan, NULL, &sandbox_ops, NULL, &e) : NULL;
     if (!sandbox) {
         fprintf(stderr, "reach: %s\n", e.msg);
         return 1;

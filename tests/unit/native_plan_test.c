@@ -19,7 +19,7 @@
 #include "engine/native.h"
 #include "jail/plan.h"
 
-static const struct native_spec plain = {
+static const struct engine_spec plain = {
     .memory_bytes = 256 << 20,
     .disk_bytes = 64 << 20,
     .cpus_milli = 1500,
@@ -53,11 +53,11 @@ static int remove_init(void **state)
 }
 
 /* The plan of a spec, decoded as the jail will; the document lives on for its strings. */
-static struct plan plan_of(const struct native_spec *spec, json_t **ret_document)
+static struct plan plan_of(const struct engine_spec *spec, json_t **ret_document)
 {
     struct plan plan = {0};
     struct err  e = {0};
-    json_t     *document = native_plan(spec, &e);
+    json_t     *document = native.plan(spec, &e);
 
     if (!document || plan_decode(document, &plan, &e) < 0)
         fail_msg("%s", e.msg);
@@ -132,7 +132,7 @@ static void the_disk_has_a_cap(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         autojson json_t   *document = NULL;
-        struct native_spec spec = plain;
+        struct engine_spec spec = plain;
 
         spec.disk_bytes = cases[i].bytes;
         struct plan plan = plan_of(&spec, &document);
@@ -158,7 +158,7 @@ static void order_of_the_build(void **state)
         {PLAN_PROC, "/proc"},       {PLAN_MASK, "/proc/kcore"},    {PLAN_READONLY, "/proc/sys"},
     };
     autojson json_t   *document = NULL;
-    struct native_spec spec = plain;
+    struct engine_spec spec = plain;
 
     (void)state;
     spec.files_dir = "/home/u/files";
@@ -177,7 +177,7 @@ static void order_of_the_build(void **state)
 static void binds_are_readonly_unless_asked(void **state)
 {
     autojson json_t   *document = NULL;
-    struct native_spec spec = plain;
+    struct engine_spec spec = plain;
 
     (void)state;
     spec.files_dir = "/home/u/files";
@@ -211,7 +211,7 @@ static void without_directories_of_the_user(void **state)
 static void the_network_of_the_host(void **state)
 {
     autojson json_t   *document = NULL;
-    struct native_spec spec = plain;
+    struct engine_spec spec = plain;
 
     (void)state;
     spec.host_network = true;
@@ -227,7 +227,7 @@ static void certificates_are_added(void **state)
 {
     static const char *const files[] = {"/home/u/extra.pem", "/home/u/npm.pem", NULL};
     autojson json_t         *document = NULL;
-    struct native_spec       spec = plain;
+    struct engine_spec       spec = plain;
 
     (void)state;
     spec.certificates = files;
@@ -277,12 +277,12 @@ static void the_systems_bundle_may_be_named(void **state)
 
 static void registries_of_the_host(void **state)
 {
-    static const struct native_place places[] = {{"127.0.0.1", 4873}, {"::1", 4873}};
+    static const struct engine_place places[] = {{"127.0.0.1", 4873}, {"::1", 4873}};
     autojson json_t                 *document = NULL;
-    struct native_spec               spec = plain;
+    struct engine_spec               spec = plain;
 
     (void)state;
-    assert_int_equal(NATIVE_PLACES_MAX, REDIRECT_PLACES_MAX);
+    assert_int_equal(ENGINE_PLACES_MAX, REDIRECT_PLACES_MAX);
     spec.host_loopback = places;
     spec.n_host_loopback = 2;
     spec.npmrc = "@scope:registry=http://x.test/\n";
@@ -298,7 +298,7 @@ static void environments_name_the_runtime(void **state)
     bool has_path = false;
 
     (void)state;
-    for (const char *const *env = native_environment(&plain); *env; env++) {
+    for (const char *const *env = native.environment(&plain); *env; env++) {
         assert_non_null(strchr(*env, '='));
         has_path |= str_starts(*env, "PATH=/opt/node/bin:");
     }
@@ -312,7 +312,7 @@ static void a_missing_init_is_named(void **state)
     (void)state;
     unlink(init_path);
     if (access(JERBOA_LIBEXEC "/jerboa-init", X_OK) < 0) {
-        assert_null(native_plan(&plain, &e));
+        assert_null(native.plan(&plain, &e));
         assert_int_equal(e.kind, ERR_UNAVAILABLE);
         assert_memory_equal(e.msg, "jerboa-init is neither beside jerboa nor in ", 44);
     }

@@ -1,0 +1,45 @@
+#include "engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+
+/* Of a directory, which one it is; what is in it may change, and that is shown. Of a file also that
+ * nobody wrote to it. */
+static void add_identity(struct sha256 *hash, const char *path)
+{
+    struct stat st;
+    uint64_t    words[5] = {0};
+
+    if (stat(path, &st) == 0) {
+        words[0] = st.st_dev;
+        words[1] = st.st_ino;
+        if (S_ISREG(st.st_mode)) {
+            words[2] = (uint64_t)st.st_size;
+            words[3] = (uint64_t)st.st_mtim.tv_sec;
+            words[4] = (uint64_t)st.st_mtim.tv_nsec;
+        }
+    }
+    sha256_add(hash, words, sizeof words);
+}
+
+void engine_fingerprint(const json_t *plan, char ret[SHA256_HEX_SIZE])
+{
+    autofree char *text = json_dumps(plan, JSON_COMPACT);
+    struct sha256  hash;
+    size_t         i;
+    json_t        *entry;
+
+    if (!text)
+        abort();
+    sha256_init(&hash);
+    sha256_add(&hash, text, strlen(text));
+    json_array_foreach (json_object_get(plan, "entries"), i, entry) {
+        const char *source = json_string_value(json_object_get(entry, "source"));
+        if (source)
+            add_identity(&hash, source);
+    }
+    sha256_hex(&hash, ret);
+}
