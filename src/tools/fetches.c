@@ -28,8 +28,8 @@ enum { READ_ROOM = 1 << 18 };
  * need not wait for them, and an owner who has none not for the calls of others. */
 static const struct {
     int running_max;
-    struct turn *(*take)(struct turns *t);
-} places[] = {
+    struct place *(*take)(struct turns *t);
+} limits[] = {
     {8, turns_take},
     {12, turns_take_first_of_call},
     {16, turns_take_first_of_owner},
@@ -38,7 +38,7 @@ static const struct {
 struct fetch {
     TAILQ_ENTRY(fetch) entry;
     struct fetches *fetches;
-    struct turn     turn;
+    struct place    place;
     char           *words[FETCHES_WORDS_MAX + 1];
     int64_t         limit_ms;
     struct child    child;
@@ -144,7 +144,7 @@ static void read_status(struct fetch *f)
 static void release(struct fetch *f)
 {
     TAILQ_REMOVE(&f->fetches->all, f, entry);
-    turns_drop(&f->fetches->turns, &f->turn);
+    turns_drop(&f->fetches->turns, &f->place);
     if (f->runs)
         f->fetches->running--;
     deadline_done(&f->deadline);
@@ -183,12 +183,12 @@ static struct fetch *find_over(const struct fetches *all)
 
 static struct fetch *take_next(struct fetches *all)
 {
-    struct turn *turn = NULL;
+    struct place *place = NULL;
 
-    for (size_t i = 0; !turn && i < sizeof places / sizeof places[0]; i++)
-        if (all->running < places[i].running_max)
-            turn = places[i].take(&all->turns);
-    return turn ? (struct fetch *)((char *)turn - offsetof(struct fetch, turn)) : NULL;
+    for (size_t i = 0; !place && i < sizeof limits / sizeof limits[0]; i++)
+        if (all->running < limits[i].running_max)
+            place = limits[i].take(&all->turns);
+    return place ? (struct fetch *)((char *)place - offsetof(struct fetch, place)) : NULL;
 }
 
 /* Telling one that it is over may cancel or start others: the list is looked at anew. */
@@ -224,7 +224,7 @@ struct fetch *fetch_start(
     buf_init(&f->text, FETCHES_ANSWER_MAX + 1); /* buf_text ends it */
     deadline_init(&f->deadline, all->base, on_too_late, f);
     TAILQ_INSERT_TAIL(&all->all, f, entry);
-    turns_add(&all->turns, &f->turn, mcp_call_owner(call), call);
+    turns_add(&all->turns, &f->place, mcp_call_owner(call), call);
     later_ask(&all->later);
     return f;
 }

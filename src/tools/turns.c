@@ -5,23 +5,23 @@
 
 #include "base/str.h"
 
-static bool is_same(const struct turn *a, const struct turn *b)
+static bool is_same(const struct place *a, const struct place *b)
 {
     return strcmp(a->owner, b->owner) == 0 && (*a->owner || a->call == b->call);
 }
 
-static bool is_same_call(const struct turn *a, const struct turn *b)
+static bool is_same_call(const struct place *a, const struct place *b)
 {
     return is_same(a, b) && a->call == b->call;
 }
 
-static struct turn *find_later(const struct turns *t, uint64_t round)
+static struct place *find_later(const struct turns *t, uint64_t round)
 {
-    struct turn *turn;
+    struct place *place;
 
-    TAILQ_FOREACH (turn, &t->waiting, entry)
-        if (turn->round > round)
-            return turn;
+    TAILQ_FOREACH (place, &t->waiting, entry)
+        if (place->round > round)
+            return place;
     return NULL;
 }
 
@@ -32,76 +32,114 @@ void turns_init(struct turns *t)
     TAILQ_INIT(&t->taken);
 }
 
-void turns_add(struct turns *t, struct turn *turn, const char *owner, const void *call)
+void turns_add(struct turns *t, struct place *place, const char *owner, const void *call)
 {
-    struct turn *other;
+    struct place *other;
 
-    *turn = (struct turn){.owner = str_dup(owner), .call = call, .round = t->round};
+    *place = (struct place){.owner = str_dup(owner), .call = call, .round = t->round};
     TAILQ_FOREACH (other, &t->waiting, entry)
-        if (is_same(other, turn))
-            turn->round = other->round + 1; /* the last one's is the highest */
-    other = find_later(t, turn->round);
+        if (is_same(other, place))
+            place->round = other->round + 1; /* the last one's is the highest */
+    other = find_later(t, place->round);
     if (other)
-        TAILQ_INSERT_BEFORE(other, turn, entry);
+        TAILQ_INSERT_BEFORE(other, place, entry);
     else
-        TAILQ_INSERT_TAIL(&t->waiting, turn, entry);
+        TAILQ_INSERT_TAIL(&t->waiting, place, entry);
+    t->n++;
 }
 
-static struct turn *take(struct turns *t, struct turn *turn)
+static struct place *take(struct turns *t, struct place *place)
 {
-    if (!turn)
+    if (!place)
         return NULL;
-    TAILQ_REMOVE(&t->waiting, turn, entry);
-    TAILQ_INSERT_TAIL(&t->taken, turn, entry);
-    turn->is_taken = true;
-    return turn;
+    TAILQ_REMOVE(&t->waiting, place, entry);
+    TAILQ_INSERT_TAIL(&t->taken, place, entry);
+    place->is_taken = true;
+    t->n--;
+    return place;
 }
 
-struct turn *turns_take(struct turns *t)
+/* A round that has begun does not come again: who asks one after the other would always be first.
+ */
+static struct place *take_next(struct turns *t, struct place *place)
 {
-    struct turn *turn = take(t, TAILQ_FIRST(&t->waiting));
-
-    if (turn)
-        t->round = turn->round;
-    return turn;
+    if (place && place->round > t->round)
+        t->round = place->round;
+    return take(t, place);
 }
 
-typedef bool is_same_fn(const struct turn *a, const struct turn *b);
-
-static bool has_any(const struct turns *t, const struct turn *waits, is_same_fn *same)
+struct place *turns_take(struct turns *t)
 {
-    const struct turn *turn;
+    return take_next(t, TAILQ_FIRST(&t->waiting));
+}
 
-    TAILQ_FOREACH (turn, &t->taken, entry)
-        if (same(turn, waits))
+struct place *turns_find_who_may(const struct turns *t, turns_may *may, void *context)
+{
+    struct place *place;
+
+    TAILQ_FOREACH (place, &t->waiting, entry)
+        if (may(context, place))
+            return place;
+    return NULL;
+}
+
+struct place *turns_take_who_may(struct turns *t, turns_may *may, void *context)
+{
+    return take_next(t, turns_find_who_may(t, may, context));
+}
+
+typedef bool is_same_fn(const struct place *a, const struct place *b);
+
+static bool has_any(const struct turns *t, const struct place *waits, is_same_fn *same)
+{
+    const struct place *place;
+
+    TAILQ_FOREACH (place, &t->taken, entry)
+        if (same(place, waits))
             return true;
     return false;
 }
 
 /* The round stays: those before it still wait. */
-static struct turn *take_first(struct turns *t, is_same_fn *same)
+static struct place *take_first(struct turns *t, is_same_fn *same)
 {
-    struct turn *turn;
+    struct place *place;
 
-    TAILQ_FOREACH (turn, &t->waiting, entry)
-        if (!has_any(t, turn, same))
-            return take(t, turn);
+    TAILQ_FOREACH (place, &t->waiting, entry)
+        if (!has_any(t, place, same))
+            return take(t, place);
     return NULL;
 }
 
-struct turn *turns_take_first_of_call(struct turns *t)
+struct place *turns_take_first_of_call(struct turns *t)
 {
     return take_first(t, is_same_call);
 }
 
-struct turn *turns_take_first_of_owner(struct turns *t)
+struct place *turns_take_first_of_owner(struct turns *t)
 {
     return take_first(t, is_same);
 }
 
-void turns_drop(struct turns *t, struct turn *turn)
+struct place *turns_last(const struct turns *t)
 {
-    TAILQ_REMOVE(turn->is_taken ? &t->taken : &t->waiting, turn, entry);
-    free(turn->owner);
-    turn->owner = NULL;
+    return TAILQ_LAST(&t->waiting, place_list);
+}
+
+size_t turns_count_same(const struct turns *t, const struct place *as)
+{
+    const struct place *place;
+    size_t              n = 0;
+
+    TAILQ_FOREACH (place, &t->waiting, entry)
+        n += is_same(place, as);
+    return n;
+}
+
+void turns_drop(struct turns *t, struct place *place)
+{
+    t->n -= !place->is_taken;
+    TAILQ_REMOVE(place->is_taken ? &t->taken : &t->waiting, place, entry);
+    free(place->owner);
+    place->owner = NULL;
 }

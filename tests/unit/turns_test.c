@@ -10,21 +10,21 @@
 
 /* What waits has a name of two letters: whose it is, which one. */
 struct waiter {
-    struct turn turn; /* first: it is found by it */
-    char        name[3];
+    struct place place; /* first: it is found by it */
+    char         name[3];
 };
 
 static struct waiter waiters[40];
 static size_t        count;
 static struct turns  turns;
 
-static struct turn *add(const char *name, const char *owner, const void *call)
+static struct place *add(const char *name, const char *owner, const void *call)
 {
     struct waiter *w = &waiters[count++];
 
     memcpy(w->name, name, sizeof w->name);
-    turns_add(&turns, &w->turn, owner, call);
-    return &w->turn;
+    turns_add(&turns, &w->place, owner, call);
+    return &w->place;
 }
 
 /* The names' first letters are their owners. */
@@ -36,14 +36,14 @@ static void ask(const char *names)
     }
 }
 
-static struct turn *assert_is(struct turn *turn, const char *name)
+static struct place *assert_is(struct place *place, const char *name)
 {
-    const struct waiter *w = (struct waiter *)turn;
+    const struct waiter *w = (struct waiter *)place;
 
     assert_non_null(w);
     if (memcmp(w->name, name, 2) != 0)
         fail_msg("%s instead of %s", w->name, name);
-    return turn;
+    return place;
 }
 
 /* Takes as many as there are names; each is over at once. */
@@ -112,7 +112,7 @@ static void what_nobody_owns_goes_by_call(void **state)
 
 static void dropped(void **state)
 {
-    struct turn *second;
+    struct place *second;
 
     (void)state;
     ask("a1");
@@ -125,7 +125,7 @@ static void dropped(void **state)
 
 static void who_has_none(void **state)
 {
-    struct turn *a, *b, *c;
+    struct place *a, *b, *c;
 
     (void)state;
     ask("a1 a2 a3");
@@ -147,8 +147,8 @@ static void who_has_none(void **state)
 
 static void calls_that_have_none(void **state)
 {
-    int          one = 0, other = 0;
-    struct turn *first;
+    int           one = 0, other = 0;
+    struct place *first;
 
     (void)state;
     add("a1", "a", &one);
@@ -162,6 +162,48 @@ static void calls_that_have_none(void **state)
     assert_next("a2");
 }
 
+/* b may not. */
+static bool is_not_b(void *context, const struct place *place)
+{
+    (void)context;
+    return *place->owner != 'b';
+}
+
+static void who_may_not_holds_nobody_up(void **state)
+{
+    (void)state;
+    ask("b1 b2 a1 a2 a3");
+    assert_int_equal(turns.n, 5);
+    assert_is(turns_find_who_may(&turns, is_not_b, NULL), "a1");
+    for (const char *next = "a1 a2 "; *next; next += 3)
+        turns_drop(&turns, assert_is(turns_take_who_may(&turns, is_not_b, NULL), next));
+    ask("c1"); /* in the round of a2, which has begun, and not in that of b1 */
+    turns_drop(&turns, assert_is(turns_take_who_may(&turns, is_not_b, NULL), "c1"));
+    ask("c2");
+    assert_next("b1 b2 c2 a3"); /* as soon as they may */
+    assert_null(turns_find_who_may(&turns, is_not_b, NULL));
+    assert_int_equal(turns.n, 0);
+}
+
+static void the_last_is_of_who_waits_for_most(void **state)
+{
+    struct place *first;
+
+    (void)state;
+    assert_null(turns_last(&turns));
+    ask("a1 a2 a3");
+    first = turns_take(&turns);
+    ask("b1 c1 b2");
+    assert_is(turns_last(&turns), "a3");
+    assert_int_equal(turns_count_same(&turns, turns_last(&turns)), 2);
+    turns_drop(&turns, turns_last(&turns));
+    assert_is(turns_last(&turns), "b2");
+    assert_int_equal(turns.n, 4);
+    turns_drop(&turns, first);
+    assert_int_equal(turns.n, 4);
+    assert_next("b1 c1 a2 b2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +214,8 @@ int main(void)
         cmocka_unit_test_setup(dropped, set_up),
         cmocka_unit_test_setup(who_has_none, set_up),
         cmocka_unit_test_setup(calls_that_have_none, set_up),
+        cmocka_unit_test_setup(who_may_not_holds_nobody_up, set_up),
+        cmocka_unit_test_setup(the_last_is_of_who_waits_for_most, set_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
