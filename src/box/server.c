@@ -159,11 +159,10 @@ static void on_over_quota(void *owner)
     struct server *s = owner;
 
     if (s->all)
-        box_note(
-            s->all->box,
-            "the server on port %u of %s is ended: files/ grew by more than a run may add while "
-            "it lived, by whomever",
-            s->port, box_id(s->all->box));
+        box_note(s->all->box,
+                 "the server on port %u of %s is ended: files/ grew by more than a run may add, or "
+                 "past what can be counted, while it lived, by whomever",
+                 s->port, box_id(s->all->box));
     run_end(s->run, VERDICT_DISK);
 }
 

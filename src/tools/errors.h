@@ -59,8 +59,10 @@
       "remove what is not needed, or write below files/")                                          \
     X(RUN_NO_ROOM, "Error during execution: disk: it was not run, its disk of %s is full",         \
       "remove what is not needed with sandbox_exec, or call sandbox_initialize for a new sandbox") \
-    X(RUN_QUOTA, "Error during execution: disk: files/ grew by more than %s, and it was killed",   \
-      "write less in one run; what it wrote is still there")                                       \
+    X(RUN_QUOTA,                                                                                   \
+      "Error during execution: disk: files/ grew by more than %s, or past what can be counted, "   \
+      "and it was killed",                                                                         \
+      "write less in one run, in fewer files and shorter paths; what it wrote is still there")     \
     X(RUN_ERROR, "Error during execution: error: it ended with %s",                                \
       "read its output below, correct the code and run it again")                                  \
     X(SERVER_DIED,                                                                                 \

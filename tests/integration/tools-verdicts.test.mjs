@@ -1,5 +1,6 @@
 // How runs end: each verdict with its sentence and its fields, what is printed on the way, who waits for whom.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -82,12 +83,20 @@ describe('verdicts', limit, () => {
   test('disk: the growth of the user\'s directory', async () => {
     const r = failed(await s.once(`import fs from 'node:fs';
       for (let i = 0; i < 4000; i++) { fs.appendFileSync('files/growing', Buffer.alloc(1 << 16)); await new Promise((resolve) => setTimeout(resolve, 2)); }`),
-    'disk', /files\/ grew by more than 4 MiB, and it was killed/);
+    'disk', /files\/ grew by more than 4 MiB, or past what can be counted, and it was killed/);
     assert.equal(r.structuredContent.files[0].path, 'growing');
     const { size } = fs.statSync(path.join(files, 'growing'));
     assert.ok(size >= quota && size < 16 * quota, `${size}`);
     fs.rmSync(path.join(files, 'growing'));
     printed(await s.once(`import fs from 'node:fs'; fs.writeFileSync('files/small', 'x')`), ''); // each run has its own measure
+  });
+
+  test('disk: what is too deep to be counted', async () => {
+    failed(await s.once(`import fs from 'node:fs'; process.chdir('files');
+      for (let i = 0; i < 40; i++) { fs.mkdirSync('d'.repeat(200)); process.chdir('d'.repeat(200)); }
+      setInterval(() => fs.writeFileSync('x', String(Math.random())), 10);`),
+    'disk', /files\/ grew by more than 4 MiB, or past what can be counted, and it was killed: .*shorter paths/);
+    execFileSync('rm', ['-rf', path.join(files, 'd'.repeat(200))]);
   });
 
   test('disk: a server in the background is ended, too', async () => {
@@ -129,7 +138,7 @@ describe('verdicts', limit, () => {
         assert.equal(r.isError, true);
         assert.match(texts(r).join(), /(^The call was not run|sandbox_lost)\b.*\b(jail ended before its time|sandbox ended)/);
         if (r.structuredContent?.verdict) failed(r, 'sandbox_lost', /call sandbox_initialize/);
-        refused(await c.run(lost, '1'), /is unknown or has expired/);
+        refused(await c.run(lost, '1'), /is unknown or has expired|was not run: the sandbox ended: call sandbox_initialize/);
       }
       printed(await c.once('console.log("others go on")'), 'others go on\n');
     });
