@@ -194,6 +194,8 @@ static void add_server_verdict(const struct answer *a)
     run_ending(&s->run, how);
     if (s->died && s->run.err.kind && s->run.verdict == VERDICT_DISK) {
         add_disk_verdict(a, &s->run, how);
+    } else if (s->died && s->run.verdict == VERDICT_SANDBOX_LOST) {
+        errors_text(a->call, RUN_LOST, s->run.err.msg);
     } else if (s->died) {
         errors_text(a->call, SERVER_DIED, how, a->spec->port);
     } else if (!s->answered) {
