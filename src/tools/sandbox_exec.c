@@ -77,13 +77,22 @@ static void add_outputs(struct mcp_call *c, const json_t *rows)
     mcp_call_text(c, buf_text(&joined));
 }
 
+static bool is_limit(enum verdict v)
+{
+    return v == VERDICT_OUTPUT || v == VERDICT_OOM || v == VERDICT_PIDS || v == VERDICT_DISK;
+}
+
 static void add_failure(struct mcp_call *c, const struct commands_result *r, const json_t *rows)
 {
     const struct run_result *last = &r->ended[r->n - 1].run;
     const json_t            *row = json_array_get(rows, r->n - 1);
-    char                     how[RUN_ENDING_MAX];
+    char                     ending[RUN_ENDING_MAX], how[RUN_ENDING_MAX + 16];
 
-    run_ending(last, how);
+    run_ending(last, ending);
+    if (is_limit(last->verdict)) /* which one, its end does not say */
+        snprintf(how, sizeof how, "%s (%s)", verdict_name(last->verdict), ending);
+    else
+        snprintf(how, sizeof how, "%s", ending);
     errors_quote(c, json_string_value(json_object_get(row, "stderr")), COMMAND, r->n, how);
 }
 

@@ -60,6 +60,12 @@ describe('verdicts', limit, () => {
     failed(await s.once('const kept = []; for (let i = 0; ; i++) kept.push({ i, text: `number ${i}` })'), 'oom', /128 MiB/);
   });
 
+  test('of a command, the limit that killed it', async () => {
+    const container_id = await s.sandbox();
+    assert.match(texts(await s.exec(container_id, 'cat /dev/zero'))[1], /^Command 1 failed with output \(signal 9 \(SIGKILL\)\):/);
+    assert.match(texts(await s.exec(container_id, `node -e '${fill}'`))[1], /^Command 1 failed with oom \(exit code 137\):/);
+  });
+
   test('pids', async () => {
     const r = failed(await s.once(`import { spawn } from 'node:child_process';
       for (let i = 0; i < 60; i++) spawn('sleep', ['1006'], { stdio: 'ignore' });`), 'pids', /it wanted more than 40 processes and threads/);
