@@ -224,7 +224,7 @@ static void begin_end(struct box *b)
     if (b->shelf)
         boxes_spare_ended(b);
     else
-        b->all->count--;
+        boxes_leave(b->all);
     b->state = BOX_ENDING;
     b->all->ending++;
     deadline_clear(&b->age);

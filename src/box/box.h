@@ -32,6 +32,7 @@ struct boxes_spec { /* what it points to must outlive the table */
     struct egress_spec network; /* the operator's */
     bool               host_network;
     int64_t            max;                /* at once */
+    int64_t            max_each;           /* of one owner, as far as he can be recognised */
     int64_t            age_ms;             /* of one; 0: no end */
     int64_t            idle_ms;            /* without a call; 0: never */
     const char        *image;              /* of who names none */
@@ -58,10 +59,12 @@ struct boxes_ops {
     void (*changed)(void *owner, const char *box_owner); /* one has come or gone */
     void (*walls)(void *owner, const json_t *list);      /* of the first one: all have the same */
     void (*note)(void *owner, const char *sentence);     /* for the operator */
+    void (*room)(void *owner); /* for one more there may be some: see room.h; start nothing in it */
 };
 
 struct boxes *boxes_new(const struct boxes_spec *spec, const struct boxes_ops *ops, void *owner);
-/* NULL: there are too many, or the image is none. */
+int           boxes_check_image(const struct boxes *all, const char *image, struct err *e);
+/* NULL: the image is none, or the server stops. Whether there is room is the caller's to know. */
 struct box *boxes_make(struct boxes *all, const struct box_spec *spec, struct err *e);
 struct box *boxes_find(struct boxes *all, const char *id, const char *owner); /* or NULL */
 /* The next one of this owner after `last` (NULL: the first), oldest first; NULL at the end. */

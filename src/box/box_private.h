@@ -80,6 +80,7 @@ bool        box_is_well(const struct box *b);
 void    boxes_spare_ready(struct box *b);
 void    boxes_spare_ended(struct box *b);
 void    boxes_cold_ready(struct boxes *all);
+void    boxes_leave(struct boxes *all); /* one that was somebody's ends */
 void    boxes_forget(struct box *b);
 void    boxes_fill_soon(struct boxes *all);
 json_t *boxes_plan(const struct boxes *all, const char *runtime_dir, const char *files_dir,

@@ -206,19 +206,19 @@ static struct box *take_spare(struct boxes *all, const struct box_spec *spec)
 
 /* ---- the table ---- */
 
+int boxes_check_image(const struct boxes *all, const char *image, struct err *e)
+{
+    return image_parse(image ? image : all->spec.image, &(struct image){0}, e);
+}
+
 struct box *boxes_make(struct boxes *all, const struct box_spec *spec, struct err *e)
 {
-    struct image image;
-    struct box  *b;
+    struct box *b;
 
-    if (image_parse(spec->image ? spec->image : all->spec.image, &image, e) < 0)
+    if (boxes_check_image(all, spec->image, e) < 0)
         return NULL;
     if (all->stopped) {
         err_set(e, ERR_UNAVAILABLE, "the server is stopping");
-        return NULL;
-    }
-    if ((int64_t)all->count >= all->spec.max) {
-        err_set(e, ERR_LIMIT, "there are %zu sandboxes, as many as this server allows", all->count);
         return NULL;
     }
     b = take_spare(all, spec);
@@ -228,6 +228,13 @@ struct box *boxes_make(struct boxes *all, const struct box_spec *spec, struct er
     b->is_somebodys = true;
     box_tell_made(b, spec->call);
     return b;
+}
+
+void boxes_leave(struct boxes *all)
+{
+    all->count--;
+    if (all->ops->room)
+        all->ops->room(all->owner);
 }
 
 /* One has ended: who waited because there were too many of these may begin. */

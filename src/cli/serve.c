@@ -15,6 +15,7 @@
 #include "config.h"
 #include "store/image.h"
 #include "store/store.h"
+#include "tools/admission.h"
 #include "tools/following.h"
 #include "tools/tools.h"
 #include "trail/trail.h"
@@ -22,6 +23,7 @@
 
 enum {
     STOP_MS = 5000,
+    WAIT_MS_MAX = 600000,
     POOL_BYTES_EACH = 16 << 20, /* a sandbox with a Node that is held takes less (bench) */
 };
 
@@ -29,7 +31,7 @@ struct options {
     struct sandbox_options sandbox;
     struct serve_options   serve;
     struct option_list     hosts;
-    int64_t                sandboxes, age_ms, idle_ms, files_quota_bytes;
+    int64_t                sandboxes, sandboxes_each, wait_ms, age_ms, idle_ms, files_quota_bytes;
     int64_t                pool, pool_memory_bytes, hold_ms;
     bool                   verbose;
 };
@@ -49,6 +51,11 @@ static const struct option options[] = {
      "a further name that this server is asked by (Host, Origin); may be repeated"},
     {"sandboxes", 0, OPTION_COUNT, AT(sandboxes), "N",
      "at most so many at once, those made ahead not counted (64)"},
+    {"sandboxes-each", 0, OPTION_COUNT, AT(sandboxes_each), "N",
+     "… and of these so many of one owner (with --tokens half of them, else all)"},
+    {"wait", 0, OPTION_DURATION, AT(wait_ms), "TIME",
+     "let a call wait so long for a sandbox while all are in use; then it is told to try again "
+     "(20s; 0: at once; at most 10m)"},
     {"age", 0, OPTION_DURATION, AT(age_ms), "TIME",
      "stop a sandbox after this long (3600s; 0: never)", .second_env = "NODE_CONTAINER_TIMEOUT"},
     {"idle", 0, OPTION_DURATION, AT(idle_ms), "TIME",
@@ -102,7 +109,15 @@ static void on_note(void *owner, const char *sentence)
     log_line(LOG_WARN, "sandbox", "%s", sentence);
 }
 
-static const struct boxes_ops boxes_ops = {on_boxes_changed, on_walls, on_note};
+static void on_room(void *owner)
+{
+    struct service *s = owner;
+
+    if (s->tools.admission) /* else the server stops */
+        admission_look(s->tools.admission);
+}
+
+static const struct boxes_ops boxes_ops = {on_boxes_changed, on_walls, on_note, on_room};
 
 static void on_file_updated(void *owner, const char *principal, const char *uri)
 {
@@ -237,6 +252,7 @@ static void make_boxes(struct service *s, const struct options *o)
         .network = {.operator_policy = s->network.policy, .limits = o->sandbox.limits},
         .host_network = s->network.is_host,
         .max = o->sandboxes,
+        .max_each = o->sandboxes_each,
         .age_ms = o->age_ms,
         .idle_ms = o->idle_ms,
         .pool_min = o->pool,
@@ -252,6 +268,7 @@ static void make_boxes(struct service *s, const struct options *o)
     compose_env(s, &spec.limits);
     s->resolver = spec.network.resolver = resolver_new(s->base, NULL);
     s->tools.boxes = boxes_new(&spec, &boxes_ops, s);
+    s->tools.admission = admission_new(s->base, s->tools.boxes, o->wait_ms);
 }
 
 static int service_init(struct service *s, const struct options *o, struct err *e)
@@ -279,7 +296,7 @@ static int service_init(struct service *s, const struct options *o, struct err *
                                     .age_ms = o->age_ms,
                                     .idle_ms = o->idle_ms,
                                     .image = o->sandbox.image,
-                                    .sandboxes = o->sandboxes,
+                                    .sandboxes = o->sandboxes_each,
                                     .network = policy_name(s->network.policy)};
     return 0;
 }
@@ -353,6 +370,8 @@ static int serve(struct service *s, const struct options *o, struct err *e)
     following_free(s->tools.following);
     mcp_server_free(s->tools.mcp);
     s->tools.mcp = NULL;
+    admission_free(s->tools.admission);
+    s->tools.admission = NULL;
     stop_boxes(s);
     return r;
 }
@@ -369,6 +388,12 @@ static int read_options(struct options *o, int argc, char **argv, struct err *e)
         o->serve.stdio = true;
     if (o->serve.http.tokens_file && !o->serve.http.address)
         return err_set(e, ERR_INVALID, "--tokens is of --http: on stdio there is one client");
+    if (o->wait_ms > WAIT_MS_MAX)
+        return err_set(e, ERR_INVALID, "--wait is at most %d s", WAIT_MS_MAX / 1000);
+    if (o->sandboxes_each == 0)
+        o->sandboxes_each = o->serve.http.tokens_file ? (o->sandboxes + 1) / 2 : o->sandboxes;
+    if (o->sandboxes_each > o->sandboxes)
+        o->sandboxes_each = o->sandboxes;
     TRY(image_parse(o->sandbox.image, &(struct image){0}, e));
     return sandbox_options_check(&o->sandbox, e);
 }
@@ -377,6 +402,7 @@ static int serve_main(int argc, char **argv)
 {
     struct options o = {.sandbox = sandbox_options_defaults(),
                         .sandboxes = 64,
+                        .wait_ms = 20LL * 1000, /* and a run's 30 s: within a client's minute */
                         .age_ms = 3600LL * 1000,
                         .files_quota_bytes = 1 << 30,
                         .pool = 2,

@@ -385,6 +385,11 @@ unsigned mcp_call_turns(const struct mcp_call *c)
     return c->turns;
 }
 
+double mcp_call_progressed(const struct mcp_call *c)
+{
+    return c->x ? c->x->progress : 0;
+}
+
 void mcp_call_progress(struct mcp_call *c, double progress, double total, const char *message)
 {
     if (!mcp_call_wants_progress(c) || !isfinite(progress) || progress <= c->x->progress)

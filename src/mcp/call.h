@@ -62,8 +62,9 @@ void        *mcp_call_witness(const struct mcp_call *c); /* its data; or NULL */
 void     mcp_call_after(struct mcp_call *c, int64_t ms, void (*next)(struct mcp_call *c));
 unsigned mcp_call_turns(const struct mcp_call *c); /* how often it went on so */
 
-void mcp_call_progress(struct mcp_call *c, double progress, double total, const char *message);
-void mcp_call_log(struct mcp_call *c, const char *level, const char *logger, const char *text);
+double mcp_call_progressed(const struct mcp_call *c); /* what was told last; 0: nothing */
+void   mcp_call_progress(struct mcp_call *c, double progress, double total, const char *message);
+void   mcp_call_log(struct mcp_call *c, const char *level, const char *logger, const char *text);
 
 /* ---- asking back ---- */
 

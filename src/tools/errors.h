@@ -18,8 +18,12 @@
       "leave image out, or name one like node:lts-slim, node:24 or node:24.1.0")                   \
     X(NO_RUNTIME, "There is no Node.js for this image: %s",                                        \
       "leave image out, or name another version, or try again when the registry can be reached")   \
-    X(TOO_MANY, "There are %lld sandboxes, as many as this server allows",                         \
+    X(TOO_MANY, "You have %zu sandboxes, as many as this server allows",                           \
       "stop one with sandbox_stop, or try again when one has ended")                               \
+    X(BUSY, "All %zu sandboxes of this server are in use, and none became free within %s",         \
+      "try again in %lld s, or stop one of yours with sandbox_stop")                               \
+    X(LONG_LINE, "There are %zu calls that wait for a sandbox, as many as this server lets wait",  \
+      "try again in %lld s, with fewer calls at once")                                             \
     X(CANNOT_START, "The sandbox could not be started: %s",                                        \
       "on the server's machine 'jerboa doctor' tells what is missing and how to mend it")          \
     X(STOPPED, "The call was not run: %s", "call sandbox_initialize for a new sandbox")            \

@@ -23,7 +23,7 @@ static void on_pause_over(void *owner)
 
 void progress_init(struct progress *p, struct event_base *base, struct mcp_call *c)
 {
-    *p = (struct progress){.call = c};
+    *p = (struct progress){.call = c, .count = mcp_call_progressed(c)};
     deadline_init(&p->pause, base, on_pause_over, p);
 }
 
@@ -33,7 +33,7 @@ void progress_tell(struct progress *p, const char *sentence)
 
     if (!mcp_call_wants_progress(p->call))
         return;
-    if (p->count == 0 || left <= 0) {
+    if (p->told_ms == 0 || left <= 0) {
         deadline_clear(&p->pause);
         p->waiting[0] = '\0';
         tell(p, sentence);

@@ -1,5 +1,6 @@
 /* progress - signs of life of a call, not more often than a person can read. The newest is always
- * told, if need be a moment later: a script that speaks once and then works is heard. */
+ * told, if need be a moment later: a script that speaks once and then works is heard. Who comes
+ * after another one for the same call counts on. */
 #pragma once
 
 #include <event2/event.h>

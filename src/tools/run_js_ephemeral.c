@@ -1,4 +1,5 @@
 /* run_js_ephemeral - JavaScript in a sandbox of its own, which is gone afterwards. */
+#include "tools/admission.h"
 #include "tools/run_answer.h"
 #include "tools/running.h"
 #include "tools/tools.h"
@@ -22,17 +23,24 @@ static const struct field fields[] = {
 };
 #undef AT
 
-static void call(struct mcp_call *c)
+static void begin(struct mcp_call *c)
 {
     struct arguments a = {0};
     struct box      *b;
 
     mcp_call_decode(c, &a);
-    if (!running_check(c, &a.run))
-        return;
     b = tools_make_box(c, a.image, NULL, true);
     if (b)
         running_start(c, b, &a.run, true);
+}
+
+static void call(struct mcp_call *c)
+{
+    struct arguments a = {0};
+
+    mcp_call_decode(c, &a);
+    if (running_check(c, &a.run) && tools_check_box(c, a.image, NULL))
+        admission_wait(tools_of(c)->admission, c, begin);
 }
 
 const struct mcp_tool tool_run_js_ephemeral = {

@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "tools/admission.h"
 #include "tools/errors.h"
 #include "tools/progress.h"
 #include "tools/tools.h"
@@ -106,7 +107,7 @@ static void on_cancel(struct mcp_call *c)
         box_stop(s->box, "its call was cancelled");
 }
 
-static void call(struct mcp_call *c)
+static void begin(struct mcp_call *c)
 {
     struct arguments a = {0};
     struct box      *b;
@@ -126,6 +127,15 @@ static void call(struct mcp_call *c)
     turn_start(&s->turn, b, NULL, &turn_ops, s);
 }
 
+static void call(struct mcp_call *c)
+{
+    struct arguments a = {0};
+
+    mcp_call_decode(c, &a);
+    if (tools_check_box(c, a.image, a.network))
+        admission_wait(tools_of(c)->admission, c, begin);
+}
+
 const struct mcp_tool tool_sandbox_initialize = {
     .name = "sandbox_initialize",
     .title = "Start a sandbox",
@@ -136,7 +146,8 @@ const struct mcp_tool tool_sandbox_initialize = {
         "with the sandbox; /workspace/files is the user's folder and outlives it (unless "
         "filesPersist is false). Limits: {memory} memory, {cpus} CPU, {pids} processes, "
         "{disk} disk, network: {network}. It ends by "
-        "sandbox_stop, with your session{ends}; at most {sandboxes} exist, more is an error. "
+        "sandbox_stop, with your session{ends}; at most {sandboxes} exist; one more waits a while, "
+        "then is an error. "
         "Returns one line: the id.",
     .fields = fields,
     .output_schema =

@@ -41,30 +41,40 @@ const struct policy *tools_find_policy(const struct mcp_call *c, const char *nam
     return NULL;
 }
 
+bool tools_check_box(struct mcp_call *c, const char *image, const char *network)
+{
+    if (boxes_check_image(tools_of(c)->boxes, image, &(struct err){0}) < 0) {
+        errors_fail(c, BAD_IMAGE, image);
+        return false;
+    }
+    if (network && !tools_find_policy(c, network)) {
+        errors_fail(c, NETWORK, network);
+        return false;
+    }
+    return true;
+}
+
 struct box *tools_make_box(struct mcp_call *c, const char *image, const char *network,
                            bool one_call)
 {
     struct tools   *t = tools_of(c);
-    struct box_spec spec = {
-        .image = image, .owner = mcp_call_owner(c), .one_call = one_call, .call = witness_call(c)};
-    struct share share;
-    struct err   e = {0};
-    struct box  *b;
+    struct box_spec spec = {.image = image,
+                            .owner = mcp_call_owner(c),
+                            .policy = network ? tools_find_policy(c, network) : NULL,
+                            .one_call = one_call,
+                            .call = witness_call(c)};
+    struct share    share;
+    struct err      e = {0};
+    struct box     *b;
 
-    if (network && !(spec.policy = tools_find_policy(c, network))) {
-        errors_fail(c, NETWORK, network);
-        return NULL;
-    }
     if (shares_get(t->shares, mcp_call_principal(c), &share, &e) < 0) {
         errors_fail(c, FILES, e.msg);
         return NULL;
     }
     spec.files_dir = share.dir;
     b = boxes_make(t->boxes, &spec, &e);
-    if (!b && e.kind == ERR_INVALID)
-        errors_fail(c, BAD_IMAGE, image);
-    else if (!b)
-        errors_fail(c, TOO_MANY, (long long)t->words.sandboxes);
+    if (!b)
+        errors_fail(c, CANNOT_START, e.msg);
     return b;
 }
 

@@ -18,6 +18,7 @@
 
 enum { TOOLS_POLICIES = 3 };
 
+struct admission;
 struct following;
 struct trail;
 
@@ -25,6 +26,7 @@ struct tools {
     struct mcp_server *mcp;
     struct trail      *trail; /* the audit log; or NULL */
     struct boxes      *boxes;
+    struct admission  *admission; /* of calls that need one more of these */
     struct layers     *layers;
     struct shares     *shares;                   /* FILES_DIR, for each who has one */
     struct outputs    *outputs;                  /* of runs, whole */
@@ -69,7 +71,10 @@ struct box *tools_find_box(struct mcp_call *c, const char *id);
 /* One that a sandbox may be given; NULL: there is none of that name. */
 const struct policy *tools_find_policy(const struct mcp_call *c, const char *name);
 
-/* A new one for the caller; NULL: the call was failed. `network` may be NULL. */
+/* False: the call was failed, and no sandbox can have this. Either may be NULL. */
+bool tools_check_box(struct mcp_call *c, const char *image, const char *network);
+
+/* A new one for the caller, who was admitted; NULL: the call was failed. */
 struct box *tools_make_box(struct mcp_call *c, const char *image, const char *network,
                            bool one_call);
 

@@ -52,6 +52,16 @@ const provoke = {
     await few.sandbox();
     return few.once('1');
   },
+  BUSY: async (t) => { // nobody knows whose it is
+    const few = await connectFor(t, variants['HTTP, modern'], ['--sandboxes', '1', '--wait', '0']);
+    await few.sandbox();
+    return few.once('1');
+  },
+  LONG_LINE: async (t) => { // of one owner
+    const few = await connectFor(t, variants['HTTP, legacy'], ['--sandboxes', '1', '--wait', '10m']);
+    const calls = Array.from({ length: 140 }, () => few.once('await new Promise((resolve) => setTimeout(resolve, 300))').catch(() => {}));
+    return Promise.race(calls.map((call) => call.then((r) => r?.isError ? r : new Promise(() => {}))));
+  },
   CANNOT_START: async (t) => (await connectFor(t, { ...modern, lacks: 'jerboa-jail' })).call('sandbox_initialize'),
   STOPPED: async () => (await stopped())[1],
   PORT: async (t) => {

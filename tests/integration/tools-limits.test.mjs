@@ -36,7 +36,7 @@ describe('limits', limit, () => {
     const s = await connectFor(t, variants['stdio, legacy'], ['--sandboxes', '2']);
     const [first] = [await s.sandbox(), await s.sandbox()];
     for (const r of [await s.call('sandbox_initialize'), await s.once('1')])
-      refused(r, /^there are 2 sandboxes, as many as this server allows: stop one with sandbox_stop/i);
+      refused(r, /^You have 2 sandboxes, as many as this server allows: stop one with sandbox_stop/);
     await s.call('sandbox_stop', { container_id: first });
     await s.sandbox();
   });

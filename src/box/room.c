@@ -1,0 +1,58 @@
+#include "box/room.h"
+
+#include <string.h>
+
+#include "box/box_private.h"
+
+static bool is_live(const struct box *b)
+{
+    return b->is_somebodys && b->state != BOX_ENDING;
+}
+
+static bool is_of(const struct box *b, const char *owner)
+{
+    return *owner && strcmp(b->owner, owner) == 0;
+}
+
+/* Others' may be stopped at any moment. Of his own, only what he need not do anything for. */
+static bool will_end(const struct box *b)
+{
+    return b->one_call || b->stop_wanted || b->err.kind || b->gone;
+}
+
+size_t room_used(const struct boxes *all)
+{
+    return all->count;
+}
+
+size_t room_used_by(const struct boxes *all, const char *owner)
+{
+    const struct box *b;
+    size_t            n = 0;
+
+    TAILQ_FOREACH (b, &all->list, entry)
+        n += is_live(b) && is_of(b, owner);
+    return n;
+}
+
+static bool has_staying_only(const struct boxes *all, const char *owner)
+{
+    const struct box *b;
+
+    TAILQ_FOREACH (b, &all->list, entry)
+        if (is_live(b) && is_of(b, owner) && will_end(b))
+            return false;
+    return true;
+}
+
+/* The usual case is a comparison: the list is looked at only where there may be no room. */
+enum room room_for(const struct boxes *all, const char *owner)
+{
+    int64_t each = all->spec.max_each;
+    bool    is_full = (int64_t)all->count >= all->spec.max;
+    int64_t own = is_full || each <= (int64_t)all->count ? (int64_t)room_used_by(all, owner) : 0;
+
+    if (own >= each || (is_full && own == (int64_t)all->count))
+        return has_staying_only(all, owner) ? ROOM_STAYS : ROOM_OWN;
+    return is_full ? ROOM_ALL : ROOM_IS;
+}

@@ -1,0 +1,188 @@
+// More calls than a server's limits allow: they wait, owners in turns, for a bounded time; then they are told to try again. Nobody starves.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { limit, nothingAhead, tempDir, until } from './jerboa.mjs';
+import { modern } from './mcp.mjs';
+import { connectTo, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
+
+nothingAhead();
+
+const names = ['ada', 'bob', 'eve', 'joe'];
+const kinds = { ada: { mode: { pin: modern } }, bob: { mode: { pin: modern } }, eve: { mode: 'legacy' }, joe: { sdk: 1 } };
+
+/** A server, and a client of each name. */
+async function serve(t, ...args) {
+  const files = tempDir(t);
+  const server = await serveHttp(t, ['--tokens', tokensFile(t, names), '--files', files, ...args]);
+  const clients = await Promise.all(names.map((name) => connectTo(server.url, { ...kinds[name], token: tokenOf(name) })));
+  t.after(() => Promise.all(clients.map(({ client }) => client.close())));
+  return { ...server, files, ...Object.fromEntries(names.map((name, i) => [name, clients[i]])) };
+}
+
+/** A call that has to wait: its answer, and the moment in which it was told so. */
+function waits(who, tool = 'run_js_ephemeral', args = { code: 'console.log("ran")' }, options = {}) {
+  const told = [];
+  let answer;
+  const waiting = new Promise((resolve, reject) => {
+    answer = who.call(tool, args, { timeout: 170_000, resetTimeoutOnProgress: true, ...options, onprogress: (p) => {
+      told.push(p);
+      if (/^waiting for a sandbox, \d+ s: /.test(p.message)) resolve(p.message);
+    } });
+    answer.then((r) => reject(new Error(`it did not wait: ${JSON.stringify(r)}`)), reject);
+  });
+  waiting.catch(() => {});
+  return { answer, waiting, told };
+}
+
+const sandbox = async (who) => {
+  const r = await who.call('sandbox_initialize');
+  assert.ok(!r.isError, text(r));
+  return text(r);
+};
+const stop = (who, container_id) => who.call('sandbox_stop', { container_id });
+const ran = (r) => assert.equal(text(r), 'Node.js process output:\nran\n');
+function refused(r, sentence) {
+  assert.equal(r.isError, true, JSON.stringify(r));
+  assert.equal(r.content.length, 1);
+  assert.match(text(r), sentence);
+}
+/** A run that goes on until `end`, in a server whose folder is `files`; resolves when it runs. */
+async function blocks(s, name) {
+  const dir = path.join(s.files, name), end = path.join(dir, 'end');
+  const answer = s[name].call('run_js_ephemeral', { code: `import fs from 'node:fs'; fs.writeFileSync('files/runs', '');
+    while (!fs.existsSync('files/end')) await new Promise((resolve) => setTimeout(resolve, 20)); console.log('ran')` });
+  await until(() => fs.existsSync(path.join(dir, 'runs')), 'it does not run');
+  return { answer, end: () => fs.writeFileSync(end, '') };
+}
+
+describe('all sandboxes are in use', { timeout: 300_000 }, () => {
+  test('a call waits, is told so, and goes on when one has ended; what it tells counts on', limit, async (t) => {
+    const s = await serve(t, '--sandboxes', '1', '--wait', '10m');
+    for (const [tool, who] of [['run_js_ephemeral', s.bob], ['run_js_ephemeral', s.joe], ['sandbox_initialize', s.eve]]) {
+      const id = await sandbox(s.ada), call = waits(who, tool, tool === 'run_js_ephemeral' ? undefined : {});
+      assert.match(await call.waiting, /: all are in use$/);
+      await stop(s.ada, id);
+      const r = await call.answer;
+      if (tool === 'run_js_ephemeral') ran(r);
+      else await stop(who, text(r));
+      assert.ok(call.told.every((p, i) => i === 0 || p.progress > call.told[i - 1].progress), JSON.stringify(call.told));
+      if (tool === 'run_js_ephemeral') assert.ok(call.told.some((p) => p.message === 'running'), JSON.stringify(call.told));
+    }
+  });
+
+  for (const [wait, words] of [['1s', '1 s'], ['0', '0 s']])
+    test(`for its time, then it is told to try again: ${words}`, limit, async (t) => {
+      const s = await serve(t, '--sandboxes', '1', '--wait', wait), id = await sandbox(s.ada);
+      for (const [tool, args] of [['run_js_ephemeral', { code: '1' }], ['sandbox_initialize', {}]])
+        refused(await s.bob.call(tool, args), new RegExp(`^All 1 sandboxes of this server are in use, and none became free within ${words}: try again in \\d+ s, or [^\\n]+\\.$`));
+      refused(await s.bob.call('run_js_ephemeral', { code: '1', image: 'python:3' }), /is not a version/); // that is said first
+      await stop(s.ada, id);
+      ran(await s.bob.call('run_js_ephemeral', { code: 'console.log("ran")' }));
+    });
+
+  test('by the caller alone, and they stay: nobody but he can end one, so he is told at once', limit, async (t) => {
+    const s = await serve(t, '--sandboxes', '2', '--sandboxes-each', '2', '--wait', '10m');
+    const ids = [await sandbox(s.ada), await sandbox(s.ada)];
+    refused(await s.ada.call('sandbox_initialize'), /^You have 2 sandboxes, as many as this server allows: stop one with sandbox_stop, or [^\n]+\.$/);
+    const call = waits(s.bob), both = [];
+    await call.waiting;
+    refused(await s.ada.call('run_js_ephemeral', { code: '1' }), /^You have 2 sandboxes/);
+    both.push(stop(s.ada, ids[0]));
+    ran(await call.answer);
+    await Promise.all(both);
+  });
+
+  test('who has as many as he may have waits for his own, and holds nobody up', limit, async (t) => {
+    const s = await serve(t, '--sandboxes', '2', '--wait', '10m'); // with tokens, half of them
+    const first = await blocks(s, 'ada'), second = waits(s.ada);
+    assert.match(await second.waiting, /: you have as many as you may$/);
+    for (let i = 0; i < 3; i++) ran(await s.bob.call('run_js_ephemeral', { code: 'console.log("ran")' }));
+    first.end();
+    ran(await first.answer);
+    ran(await second.answer);
+  });
+
+  test('who cancels, and who is gone, leaves the line; the next one has his place', limit, async (t) => {
+    const s = await serve(t, '--sandboxes', '1', '--wait', '10m');
+    const id = await sandbox(s.ada), cancel = new AbortController();
+    const cancelled = waits(s.bob, undefined, undefined, { signal: cancel.signal });
+    await cancelled.waiting;
+    const gone = waits(s.eve); // its session
+    await gone.waiting;
+    const last = waits(s.joe);
+    await last.waiting;
+    cancel.abort();
+    await assert.rejects(cancelled.answer);
+    gone.answer.catch(() => {});
+    await s.eve.transport.terminateSession();
+    await stop(s.ada, id);
+    ran(await last.answer);
+    await assert.doesNotReject(s.bob.call('run_js_ephemeral', { code: '1' }));
+  });
+
+  test('the server stops while somebody waits', limit, async (t) => {
+    const s = await serve(t, '--sandboxes', '1', '--wait', '10m');
+    await sandbox(s.ada);
+    const call = waits(s.bob);
+    await call.waiting;
+    call.answer.catch(() => {});
+    assert.equal((await s.stop()).status, 0);
+  });
+
+  test('one client on stdio: his runs wait for each other, as many as he has open', limit, async (t) => {
+    const s = serveStdio(t, ['--sandboxes', '2', '--wait', '10m']);
+    await s.open();
+    const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => s.call('run_js_ephemeral', { code: `console.log(${i})` })));
+    answers.forEach((r, i) => assert.equal(text(r), `Node.js process output:\n${i}\n`));
+  });
+});
+
+describe('nobody starves', limit, () => {
+  test('one asks for a hundred runs at once, others for one after the other', limit, async (t) => {
+    const s = await serve(t, '--sandboxes', '2', '--sandboxes-each', '2', '--wait', '10m');
+    const MANY = 100, FEW = 6, BETWEEN = 12; // two run, two are next, some answers are on their way
+    let answered = 0;
+    const once = async (who) => ran(await who.call('run_js_ephemeral', { code: 'console.log("ran")' }, { timeout: 170_000 }));
+    const greedy = Array.from({ length: MANY }, () => once(s.ada).then(() => { answered++; }));
+    const between = [];
+    await Promise.all([s.bob, s.eve, s.joe].map(async (who) => {
+      for (let i = 0; i < FEW; i++) {
+        const before = answered;
+        await once(who);
+        between.push(answered - before);
+      }
+    }));
+    assert.ok(answered < MANY, 'the greedy one was served first');
+    t.diagnostic(`answers to the greedy one between: ${between.join(' ')}`);
+    assert.ok(Math.max(...between) <= BETWEEN, between.join(' '));
+    await Promise.all(greedy); // nor does he
+  });
+
+  test('nor does one fill the line, nor do all who have many in it: of them goes who would come last', limit, async (t) => {
+    const OF_ONE = 128, IN_ALL = 1024, crowd = Array.from({ length: 9 }, (_, i) => `crowd${i}`);
+    const server = await serveHttp(t, ['--tokens', tokensFile(t, [...crowd, 'ada', 'bob']), '--sandboxes', '1', '--wait', '10m']);
+    const clientOf = (name) => connectTo(server.url, { mode: { pin: modern }, token: tokenOf(name) });
+    const ada = await clientOf('ada'), bob = await clientOf('bob'), clients = await Promise.all(crowd.map(clientOf));
+    const id = await sandbox(ada);
+    const once = (who) => who.call('run_js_ephemeral', { code: 'console.log("ran")' }, { timeout: 170_000 });
+    let away = 0;
+    const many = (who, n) => { for (let i = 0; i < n; i++) once(who).then(note, () => {}); };
+    const note = (r) => {
+      refused(r, /^There are \d+ calls that wait for a sandbox, as many as this server lets wait: try again in \d+ s, [^\n]+\.$/);
+      away++;
+    };
+    many(clients[0], OF_ONE + 10);
+    await until(() => away === 10, () => `${away} were sent away`);
+    for (const who of clients.slice(1)) many(who, OF_ONE);
+    await until(() => away === 10 + crowd.length * OF_ONE - IN_ALL, () => `${away} were sent away`);
+    const modest = waits(bob), before = away;
+    await modest.waiting;
+    await until(() => away === before + 1, () => `${away - before} had to go for him`);
+    for (const { client } of clients) client.close(); // what is left of them leaves the line, or it would be served before the server stops
+    await stop(ada, id);
+    ran(await modest.answer);
+    await Promise.all([ada.client.close(), bob.client.close()]);
+  });
+});
