@@ -157,7 +157,7 @@ export function descendants(pid) {
 const writable = (dir) => { try { fs.accessSync(dir, fs.constants.W_OK); return true; } catch { return false; } };
 
 /** Where cgroups of sandboxes stand, in the v1 hierarchies that they use: this process's own, or those that root made over to this user. */
-function ownCgroups() {
+export function ownCgroups() {
   const own = read('/proc/self/cgroup').trim().split('\n').map((line) => line.split(':'));
   return read('/proc/self/mountinfo').split('\n').filter((line) => / - cgroup .*\b(memory|cpu|cpuacct|pids)\b/.test(line)).map((line) => {
     const controllers = line.split(' ').at(-1).split(','), point = line.split(' ')[4];
@@ -171,7 +171,7 @@ function ownCgroups() {
 function enterCgroups() {
   const made = [];
   for (const parent of ownCgroups()) {
-    const dir = path.join(parent, `jerboa-test-${process.pid}`);
+    const dir = path.join(parent, `jerboa-test-${mark.split('=')[1]}`);
     try {
       fs.mkdirSync(dir);
       made.push([parent, dir]);
