@@ -52,11 +52,28 @@ const noSpace = /ENOSPC|no space|disk quota/i;
 /** What a dead one takes along for others; those of the server are lost with it, a client's are nobody's. */
 const excuses = { jail: new RegExp(`${lost.source}|${notFetched.source}`, 'i'), init: new RegExp(`${lost.source}|${notFetched.source}`, 'i'), installer: notFetched, fetch: notFetched };
 
+/** The groups of a jail's sandbox, by what cannot be taken for the next one's of the same name. */
+function groupsOf(world, jail) {
+  const [init] = fs.readFileSync(`/proc/${jail}/task/${jail}/children`, 'latin1').split(' ');
+  const name = init && /\/(jerboa-u?\d+)\/init$/m.exec(fs.readFileSync(`/proc/${init}/cgroup`, 'latin1'))?.[1];
+  return world.groups().filter((dir) => path.basename(dir) === name).map((dir) => [dir, fs.statSync(dir).ino]);
+}
+const stands = ([dir, ino]) => { try { return fs.statSync(dir).ino === ino; } catch { return false; } };
+
+/** Killed, it leaves them to the server, and the world waits until they are gone. */
+function killJail(world, jail) {
+  let groups = [];
+  try { groups = groupsOf(world, jail); } catch { /* it is just coming, or going */ }
+  if (!signal(jail, 'SIGKILL')) return false;
+  world.waitFor(() => !groups.some(stands), () => `the server does not sweep: ${groups.filter(stands).map(([dir]) => dir).join(', ')}`);
+  return true;
+}
+
 const kill = (whom) => ({
   name: `SIGKILL of ${whom === 'server' || whom === 'jail' || whom === 'client' || whom === 'fetch' ? 'a' : 'an'} ${whom}`,
   needs: needs[whom], takes: whom === 'server' || whom === 'client' ? whom : undefined, excuse: excuses[whom],
   async strike(world, random, say) {
-    const pid = await hit(() => victims[whom](world), random, (found) => signal(found, 'SIGKILL'));
+    const pid = await hit(() => victims[whom](world), random, (found) => (whom === 'jail' ? killJail(world, found) : signal(found, 'SIGKILL')));
     say(pid);
     return pid && undefined;
   },
@@ -125,8 +142,8 @@ export const disasters = [
       return () => { if (isThere(pid)) execFileSync('prlimit', ['--pid', `${pid}`, `--nofile=${before}`]); };
     },
   },
-  {
-    name: 'no more processes', excuse: new RegExp(`${lost.source}|${notFetched.source}|resource temporarily unavailable|fork|spawn|EAGAIN|ended with|pids`, 'i'),
+  { // A Node that gets some of its threads and not all hangs for ever (so does a bare one): its call ends at its timeout.
+    name: 'no more processes', excuse: new RegExp(`${lost.source}|${notFetched.source}|resource temporarily unavailable|fork|spawn|EAGAIN|ended with|pids|timeout: `, 'i'),
     async strike(world, random, say) {
       const now = +fs.readFileSync(path.join(world.pids, 'pids.current'), 'utf8') + random.below(8);
       fs.writeFileSync(path.join(world.pids, 'pids.max'), `${now}`);

@@ -69,7 +69,15 @@ export async function makeWorld() {
   const mounts = read('/proc/self/mountinfo');
   const world = {
     top, programs, places, registry, pids, clock, env,
-    clients: [], server: null,
+    clients: [], server: null, waits: [],
+
+    /** Something that has to come, counted from now. */
+    waitFor(look, what) {
+      const began = performance.now(), wait = { ms: null, what };
+      const timer = setInterval(() => { if (look()) { wait.ms = performance.now() - began; clearInterval(timer); } }, 5);
+      wait.end = () => clearInterval(timer);
+      world.waits.push(wait);
+    },
 
     /** A server on HTTP. */
     async serve() {
