@@ -28,6 +28,7 @@ conformance: all ## the official suite of MCP, both requirement sets
 test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, linters, fuzzers with coverage, arm64, speed
 	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
 	@tools/test $(ASAN) unit fuzz root escape user conformance
+	@$(MAKE) --no-print-directory all && tools/test $(BUILD) chaos
 	@tools/lint
 	@tools/fuzz 10
 	@tools/cross $(SUDO)
@@ -53,6 +54,9 @@ bench-profile: all ## where the time of a run_js and of a cold start goes, by pe
 
 bench-parts: all ## what single parts cost, as ratios within one run
 	@bench/run $(BUILD) parts
+
+chaos: all ## disasters under load: N=100 rounds (each disaster once), SEED=… replays; root
+	@$(SUDO) env N=$(N) SEED=$(SEED) ONLY="$(ONLY)" tools/chaos $(BUILD)
 
 fuzz: $(STAMP) ## fuzz each target for TIME seconds
 	@tools/fuzz $(TIME)
@@ -83,4 +87,4 @@ $(ASAN)/build.ninja: | $(STAMP)
 	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
 	@mv $(ASAN).log $(ASAN)/setup.log
 
-.PHONY: all run test conformance test-full cross guest bench bench-short bench-profile bench-parts fuzz format install clean help
+.PHONY: all run test conformance test-full cross guest bench bench-short bench-profile bench-parts chaos fuzz format install clean help

@@ -171,7 +171,7 @@ export function ownCgroups() {
 function enterCgroups() {
   const made = [];
   for (const parent of ownCgroups()) {
-    const dir = path.join(parent, `jerboa-test-${process.pid}`);
+    const dir = path.join(parent, `jerboa-test-${mark.split('=')[1]}`);
     try {
       fs.mkdirSync(dir);
       made.push([parent, dir]);

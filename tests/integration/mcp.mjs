@@ -152,11 +152,11 @@ export const post = (url, body, headers = {}, options = {}) => fetch(url, {
   ...options,
 });
 
-/** The messages of an answer, whether plain JSON or an event stream. */
+/** The messages of an answer, whether plain JSON or an event stream, whose first event may be empty. */
 export async function messages(response) {
   const text = await response.text();
   if (!response.headers.get('content-type')?.startsWith('text/event-stream')) return text ? [JSON.parse(text)] : [];
-  return [...text.matchAll(/^data: ?(.+)$/gm)].map((m) => JSON.parse(m[1]));
+  return [...text.matchAll(/^data: ?(\S.*)$/gm)].map((m) => JSON.parse(m[1]));
 }
 
 /** One modern request and its answer: {status, …message}. */

@@ -1,0 +1,158 @@
+// The table of disasters. Each strikes once and is undone after a while.
+//
+//   needs    kinds of calls (plan.mjs) without which there is nobody to hit
+//   strike   (world, random, say): hits, tells whom with `say`, and returns how it is undone (or nothing); null: nobody was there to be hit
+//   takes    who dies of it: 'server' (that of HTTP or that of stdio), 'client'. Their calls are lost, all others' are answered
+//   excuse   texts of errors that it excuses; without one, every call of who survives succeeds
+//   leaves   what may stay until the next start
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { freeze } from '../integration/jerboa.mjs';
+import { pause } from './world.mjs';
+
+const isThere = (pid) => fs.existsSync(`/proc/${pid}`);
+const signal = (pid, name) => { try { process.kill(pid, name); return true; } catch { return false; } };
+
+/** Tries whoever is there until one was hit; the clients' load brings them. null: nobody came for long. */
+async function hit(look, random, strike) {
+  for (const end = performance.now() + 8000; performance.now() < end; await pause(2)) {
+    const seen = look();
+    if (seen.length === 0) continue;
+    const pid = random.of(seen);
+    if (await strike(pid)) return pid;
+  }
+  return null;
+}
+
+/** Stops it; false: it had gone meanwhile. */
+async function halt(pid) {
+  try { await freeze(pid); } catch { return false; }
+  try { return /\) T/.test(fs.readFileSync(`/proc/${pid}/stat`, 'latin1')); } catch { return false; }
+}
+
+const stdioServer = (world) => world.clients.find((c) => c.kind === 'stdio' && !c.isGone)?.fact('serverPid');
+const named = (name) => (world) => world.find(name).map((p) => p.pid);
+
+/** Who can be hit: pids. */
+const victims = {
+  server: (world) => [world.server.pid, stdioServer(world)].filter((pid) => pid && isThere(pid)),
+  jail: named('jerboa-jail'),
+  init: named('jerboa-init'),
+  installer: named('jerboa-layer'),
+  fetch: named('jerboa-fetch'),
+  client: (world) => world.clients.filter((c) => !c.isGone && c.fact('ready')).map((c) => c.child.pid),
+};
+const needs = { installer: ['withPackage'], fetch: ['types'] };
+
+const lost = /sandbox_lost|unknown or has expired|was not run|could not be started|no page|failed with|could not be published/;
+const notFetched = /could not be installed|"reason"|search failed|cannot be searched/i;
+const noSpace = /ENOSPC|no space|disk quota/i;
+
+/** What a dead one takes along for others; those of the server are lost with it, a client's are nobody's. */
+const excuses = { jail: new RegExp(`${lost.source}|${notFetched.source}`, 'i'), init: new RegExp(`${lost.source}|${notFetched.source}`, 'i'), installer: notFetched, fetch: notFetched };
+
+/** The groups of a jail's sandbox, by what cannot be taken for the next one's of the same name. */
+function groupsOf(world, jail) {
+  const [init] = fs.readFileSync(`/proc/${jail}/task/${jail}/children`, 'latin1').split(' ');
+  const name = init && /\/(jerboa-u?\d+)\/init$/m.exec(fs.readFileSync(`/proc/${init}/cgroup`, 'latin1'))?.[1];
+  return world.groups().filter((dir) => path.basename(dir) === name).map((dir) => [dir, fs.statSync(dir).ino]);
+}
+const stands = ([dir, ino]) => { try { return fs.statSync(dir).ino === ino; } catch { return false; } };
+
+/** Killed, it leaves them to the server, and the world waits until they are gone. */
+function killJail(world, jail) {
+  let groups = [];
+  try { groups = groupsOf(world, jail); } catch { /* it is just coming, or going */ }
+  if (!signal(jail, 'SIGKILL')) return false;
+  world.waitFor(() => !groups.some(stands), () => `the server does not sweep: ${groups.filter(stands).map(([dir]) => dir).join(', ')}`);
+  return true;
+}
+
+const kill = (whom) => ({
+  name: `SIGKILL of ${whom === 'server' || whom === 'jail' || whom === 'client' || whom === 'fetch' ? 'a' : 'an'} ${whom}`,
+  needs: needs[whom], takes: whom === 'server' || whom === 'client' ? whom : undefined, excuse: excuses[whom],
+  async strike(world, random, say) {
+    const pid = await hit(() => victims[whom](world), random, (found) => (whom === 'jail' ? killJail(world, found) : signal(found, 'SIGKILL')));
+    say(pid);
+    return pid && undefined;
+  },
+});
+
+const stop = (whom) => ({
+  name: `SIGSTOP of ${whom === 'init' || whom === 'installer' ? 'an' : 'a'} ${whom}`,
+  needs: needs[whom],
+  async strike(world, random, say) {
+    const pid = await hit(() => victims[whom](world), random, halt);
+    say(pid);
+    return pid && (() => { signal(pid, 'SIGCONT'); });
+  },
+});
+
+const fill = (place, excuse) => ({
+  name: `no space left under ${place}`,
+  needs: place === 'store' ? ['withPackage', 'types'] : ['file'], excuse,
+  strike: async (world) => world.fill(place),
+});
+
+const jump = (name, day_s, boot_s) => ({
+  name,
+  async strike(world) {
+    const fd = fs.openSync(world.clock, 'r+');
+    const set = (...seconds) => fs.writeSync(fd, BigInt64Array.from(seconds, (s) => BigInt(s) * 1_000_000_000n), 0, 16, 0);
+    set(day_s, boot_s);
+    return () => { set(0, 0); fs.closeSync(fd); }; // back again: a jump in the other direction
+  },
+});
+
+const limitOf = (pid) => /^Max open files\s+(\S+)\s+(\S+)/m.exec(fs.readFileSync(`/proc/${pid}/limits`, 'utf8')).slice(1).join(':');
+
+export const disasters = [
+  ...['server', 'jail', 'init', 'installer', 'fetch', 'client'].map(kill),
+  ...['server', 'jail', 'init', 'installer', 'fetch', 'client'].map(stop),
+  { // so that neither sees the other go
+    name: 'SIGKILL of a server and its jails', takes: 'server', leaves: /^cgroup /,
+    async strike(world, random, say) {
+      const pid = random.of(victims.server(world));
+      const children = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ').filter(Boolean).map(Number);
+      await freeze(pid);
+      for (const child of children) signal(child, 'SIGKILL');
+      signal(pid, 'SIGKILL');
+      say(`${pid} with ${children}`);
+    },
+  },
+  fill('store', new RegExp(`${notFetched.source}|${noSpace.source}`, 'i')),
+  fill('files', noSpace),
+  fill('tmp', noSpace),
+  {
+    name: 'the registry drops everybody in mid-transfer', needs: ['withPackage', 'types', 'search'], excuse: notFetched,
+    async strike(world) {
+      const met = world.registry.drop();
+      await Promise.race([met, pause(8000).then(() => { throw new Error('nobody asked the registry'); })]);
+      return world.registry.mend;
+    },
+  },
+  {
+    name: 'no more descriptors', excuse: new RegExp(`${lost.source}|${notFetched.source}|too many open files|cannot be`, 'i'),
+    async strike(world, random, say) {
+      const pid = random.of(victims.server(world));
+      const before = limitOf(pid), open = fs.readdirSync(`/proc/${pid}/fd`).length + random.below(6);
+      execFileSync('prlimit', ['--pid', `${pid}`, `--nofile=${open}:`]);
+      say(`${pid}: ${open}`);
+      return () => { if (isThere(pid)) execFileSync('prlimit', ['--pid', `${pid}`, `--nofile=${before}`]); };
+    },
+  },
+  { // A Node that gets some of its threads and not all hangs for ever (so does a bare one): its call ends at its timeout.
+    name: 'no more processes', excuse: new RegExp(`${lost.source}|${notFetched.source}|resource temporarily unavailable|fork|spawn|EAGAIN|ended with|pids|timeout: `, 'i'),
+    async strike(world, random, say) {
+      const now = +fs.readFileSync(path.join(world.pids, 'pids.current'), 'utf8') + random.below(8);
+      fs.writeFileSync(path.join(world.pids, 'pids.max'), `${now}`);
+      say(now);
+      return () => fs.writeFileSync(path.join(world.pids, 'pids.max'), 'max');
+    },
+  },
+  jump('the clock jumps a year ahead', 366 * 86400, 0),
+  jump('the clock jumps to 1971', -Math.floor(Date.now() / 1000) + 366 * 86400, 0),
+  jump('the machine was asleep for a day', 86400, 86400),
+];
+

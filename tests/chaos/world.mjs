@@ -1,0 +1,176 @@
+// Where the disasters happen: programs, a store, FILES_DIR and TMPDIR of the test's own, each on a small file system; servers; clients; and what
+// is left of them all. It stands in namespaces of its own (tools/chaos): whatever process, mount or socket is in them is ours, and nobody else's is.
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { build, childEnv, copyPrograms, jerboa, ownCgroups, processes, start, tempDir, until } from '../integration/jerboa.mjs';
+import { contentOf, startRegistry } from './registry.mjs';
+
+/** What another engine would call differently. */
+const engines = { native: { names: ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer'], group: /^jerboa-u?\d+$/ } };
+export const engine = process.env.ENGINE ?? 'native';
+const { names, group } = engines[engine];
+
+const list = (dir) => { try { return fs.readdirSync(dir); } catch { return []; } };
+const read = (file) => { try { return fs.readFileSync(file, 'latin1'); } catch { return ''; } };
+const digest = (file) => createHash('sha256').update(fs.readFileSync(file)).digest('hex');
+const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+const mebibyte = 1 << 20;
+
+function mountSmall(at, mebibytes) {
+  fs.mkdirSync(at, { recursive: true });
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m,mode=0755`, 'chaos', at]);
+}
+
+/** Runtime and installer of the machine's store, and room for little else. */
+function makeStore(at) {
+  const node = execFileSync(jerboa, ['pull'], { encoding: 'utf8' }).trim();
+  const bun = execFileSync(jerboa, ['fetch', 'tool', 'bun'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  const mib = Math.ceil([node, bun].reduce((sum, dir) => sum + +execFileSync('du', ['-sm', dir], { encoding: 'utf8' }).split('\t')[0], 0));
+  mountSmall(at, mib + 48);
+  for (const [part, dir] of [['runtimes', node], ['tools', bun]]) {
+    fs.mkdirSync(path.join(at, part));
+    execFileSync('cp', ['-a', dir, path.join(at, part)]);
+  }
+}
+
+export async function makeWorld() {
+  const top = tempDir(), programs = path.join(top, 'programs'), home = path.join(top, 'home');
+  const places = { store: path.join(top, 'store'), files: path.join(top, 'files'), tmp: path.join(top, 'tmp') };
+  fs.mkdirSync(programs);
+  fs.mkdirSync(home);
+  const program = copyPrograms(programs, names);
+  makeStore(places.store);
+  mountSmall(places.files, 16);
+  mountSmall(places.tmp, 8);
+  const registry = await startRegistry();
+
+  // Files that nobody has any business with.
+  const kept = new Map(Array.from({ length: 8 }, (_, i) => {
+    const file = path.join(places.files, `kept-${i}`);
+    fs.writeFileSync(file, randomBytes(10_000 + i));
+    return [file, digest(file)];
+  }));
+
+  const clock = path.join(top, 'clock');
+  fs.writeFileSync(clock, Buffer.alloc(16));
+  const env = { HOME: home, JERBOA_HOME: places.store, TMPDIR: places.tmp, npm_config_registry: registry.url, LD_PRELOAD: path.join(build, 'tests/chaos-clock.so'),
+    JERBOA_CHAOS_CLOCK: clock, ASAN_OPTIONS: 'verify_asan_link_order=0:detect_leaks=0', no_proxy: '127.0.0.1' };
+  for (const name of Object.keys(process.env)) if (/^npm_config_|_proxy$/i.test(name) && name !== 'no_proxy') delete process.env[name];
+
+  // A cgroup for the number of processes of the servers alone.
+  const pids = path.join(ownCgroups().find((dir) => fs.existsSync(path.join(dir, 'cgroup.procs')) && dir.includes('/pids')), 'servers');
+  fs.mkdirSync(pids);
+  const enter = ['sh', '-c', 'echo 0 >"$0/cgroup.procs" && exec "$@"', pids];
+  const args = ['serve', '--engine', engine, '--files', places.files, '--timeout', '10s'];
+
+  const mounts = read('/proc/self/mountinfo');
+  const world = {
+    top, programs, places, registry, pids, clock, env,
+    clients: [], server: null, waits: [],
+
+    /** Something that has to come, counted from now. */
+    waitFor(look, what) {
+      const began = performance.now(), wait = { ms: null, what };
+      const timer = setInterval(() => { if (look()) { wait.ms = performance.now() - began; clearInterval(timer); } }, 5);
+      wait.end = () => clearInterval(timer);
+      world.waits.push(wait);
+    },
+
+    /** A server on HTTP. */
+    async serve() {
+      const server = start([...enter.slice(1), program, ...args, '--http', '127.0.0.1:0'], { program: enter[0], env, seconds: 300, stdio: ['ignore', 'ignore', 'pipe'] });
+      server.url = await until(() => /listening on (\S+)\n/.exec(server.text('stderr'))?.[1] ?? (server.exitCode !== null && assert.fail(server.text('stderr'))), () => `not listening: ${server.text('stderr')}`);
+      world.server = server;
+      return server;
+    },
+
+    /** A client, in a process of its own; what it tells is in `facts`. */
+    join(kind, plan) {
+      const child = spawn(process.execPath, [path.join(import.meta.dirname, 'client.mjs')], { env: childEnv(env && { ...env, LD_PRELOAD: '' }), stdio: ['pipe', 'pipe', 'pipe'] });
+      const client = { kind, child, facts: [], log: '', isGone: false };
+      const command = ['env', `LD_PRELOAD=${env.LD_PRELOAD}`, ...enter, program, ...args];
+      let rest = '';
+      child.stdin.on('error', () => {});
+      child.stdin.write(`${JSON.stringify({ kind, plan, url: world.server.url, command })}\n`);
+      child.stdout.setEncoding('utf8').on('data', (piece) => {
+        const lines = (rest + piece).split('\n');
+        rest = lines.pop();
+        client.facts.push(...lines.map((line) => JSON.parse(line)));
+      });
+      child.stderr.setEncoding('utf8').on('data', (piece) => { client.log += piece; });
+      client.ended = new Promise((resolve) => { child.on('close', (status, signal) => { client.isGone = true; resolve({ status, signal }); }); });
+      client.fact = (name) => client.facts.find((f) => f[name] !== undefined)?.[name];
+      world.clients.push(client);
+      return client;
+    },
+
+    /** Processes of ours that have this program, by pid. */
+    find: (name) => processes(programs).filter((p) => p.name === name),
+
+    /** A program of ours to its end. */
+    run: (runArgs, more = {}) => start(runArgs, { program, env, input: '', ...more }).ended,
+
+    /** Every byte of that file system is taken; returns how to give them back. */
+    fill(place) {
+      const file = path.join(places[place], '.chaos-filling'), fd = fs.openSync(file, 'w'), piece = Buffer.alloc(mebibyte, 1);
+      for (let size = piece.length; size >= 1;) {
+        try { fs.writeSync(fd, piece, 0, size); } catch (e) { if (e.code !== 'ENOSPC') throw e; size = size > 4096 ? size >> 1 : 0; }
+      }
+      return () => { fs.closeSync(fd); fs.rmSync(file); };
+    },
+
+    /** Groups of sandboxes, dead or alive. */
+    groups: () => [...ownCgroups(), pids].flatMap((dir) => list(dir).filter((name) => group.test(name)).map((name) => path.join(dir, name))),
+
+    /** Everything of ours that is still there, clients and servers being over. */
+    leftovers() {
+      const known = new Set([1, process.pid, process.ppid]);
+      const alive = list('/proc').filter((name) => /^\d+$/.test(name) && !known.has(+name)).filter((pid) => { const s = read(`/proc/${pid}/stat`); return s && !/\) [ZX]/.test(s); });
+      const listening = ['tcp', 'tcp6'].flatMap((kind) => read(`/proc/net/${kind}`).split('\n').slice(1).map((line) => line.trim().split(/\s+/)))
+        .filter((f) => f[3] === '0A' && parseInt(f[1].split(':').at(-1), 16) !== registry.port);
+      return [
+        ...alive.map((pid) => `process ${pid} ${read(`/proc/${pid}/comm`).trim()}`),
+        ...world.groups().map((dir) => `cgroup ${dir}`),
+        ...(read('/proc/self/mountinfo') === mounts ? [] : ['mounts']),
+        ...listening.map((f) => `socket ${f[1]}`),
+        ...read('/proc/net/unix').split('\n').slice(1).map((line) => line.split(' ').at(-1)).filter((name) => /[/@]/.test(name ?? '')).map((name) => `socket ${name}`),
+        ...list(places.tmp).map((name) => `temp file ${name}`),
+        ...list('/run/jerboa').filter((name) => name !== 'ids').map((name) => `/run/jerboa/${name}`),
+      ];
+    },
+
+    /** What nobody may change has not changed, and what calls wrote is there as they wrote it. */
+    checkFiles(written) {
+      for (const [file, was] of kept) assert.equal(digest(file), was, `${file} has changed`);
+      for (const [name, content] of written) {
+        assert.equal(fs.readFileSync(path.join(places.files, name), 'utf8'), content, name);
+        fs.rmSync(path.join(places.files, name));
+      }
+      for (const name of list(places.files).filter((n) => !n.startsWith('kept-'))) fs.rmSync(path.join(places.files, name)); // of calls that were lost
+    },
+
+    /** Whoever finds a layer finds all of it. */
+    checkLayers() {
+      for (const key of list(path.join(places.store, 'layers')).filter((name) => !name.startsWith('.'))) {
+        const dir = path.join(places.store, 'layers', key);
+        for (const name of Object.keys(JSON.parse(fs.readFileSync(path.join(dir, 'package.json'), 'utf8')).dependencies))
+          assert.equal(fs.readFileSync(path.join(dir, 'node_modules', name, 'index.js'), 'utf8'), contentOf(name), `${key} lacks ${name}`);
+      }
+    },
+
+    /** Half-written entries of the store. */
+    halves: () => ['runtimes', 'tools', 'layers'].flatMap((part) => list(path.join(places.store, part)).filter((name) => name.startsWith('.')).map((name) => `${part}/${name}`)),
+
+    async close() {
+      registry.close();
+      for (const place of Object.values(places)) execFileSync('umount', [place]);
+      await until(() => { try { fs.rmdirSync(pids); return true; } catch { return false; } }, 'the cgroup of the servers is not empty');
+    },
+  };
+  return world;
+}
+
+export { pause };
