@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/str.h"
+#include "base/version.h"
 #include "loop/child.h"
 #include "loop/later.h"
 
@@ -79,7 +80,7 @@ static void on_fetched(void *owner, int status)
 static int fetch(struct getting *g, struct event_base *base, struct err *e)
 {
     autofree char    *program = program_find("jerboa-fetch", e);
-    const char *const argv[] = {"jerboa-fetch", "--answer", "runtime", g->image, NULL};
+    const char *const argv[] = {"jerboa-fetch", version_answer, "runtime", g->image, NULL};
     autofd int        nothing = open("/dev/null", O_RDWR | O_CLOEXEC), out = -1;
     int               ends[2];
 

@@ -433,10 +433,11 @@ const struct verb verb_serve = {
     .summary = "Serves the tools to MCP clients, on stdio or HTTP",
     .usage = "serve [OPTION…]",
     .options = options,
-    .details = "Without --http it serves the client that started it, on standard input and "
-               "output. Each option is also read from the environment (--memory: JERBOA_MEMORY; "
-               "what may be repeated: one a line). "
-               "It stops on SIGINT, SIGTERM, SIGUSR2 or when its input ends; all sandboxes end "
-               "with it.\n",
+    .details =
+        "Without --http it serves the client that started it, on standard input and "
+        "output. Each option is also read from the environment (--memory: JERBOA_MEMORY; "
+        "what may be repeated: one a line). "
+        "It stops on SIGINT, SIGTERM, SIGHUP, SIGUSR2 or when its input ends; all sandboxes end "
+        "with it.\n",
     .main = serve_main,
 };

@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "base/program.h"
 #include "base/str.h"
+#include "base/version.h"
 #include "deps/installer.h"
 #include "deps/sources.h"
 #include "loop/child.h"
@@ -285,10 +286,10 @@ static json_t *describe(const struct layers *l, const char *key, const struct la
 
     for (size_t i = 0; i < set->n; i++)
         json_object_set_new(deps, set->deps[i].name, json_string(set->deps[i].range));
-    return json_pack("{s:o, s:s, s:s, s:s, s:s, s:s, s:I, s:b}", "dependencies", deps, "key", key,
-                     "installer", l->installer, "identity", l->identity, "nodeVersion",
-                     set->node_version, "runtimeDir", runtime_dir, "maxAgeMs",
-                     (json_int_t)l->spec.fresh_ms, "strict", l->spec.strict);
+    return json_pack("{s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:I, s:b}", "version", version_own,
+                     "dependencies", deps, "key", key, "installer", l->installer, "identity",
+                     l->identity, "nodeVersion", set->node_version, "runtimeDir", runtime_dir,
+                     "maxAgeMs", (json_int_t)l->spec.fresh_ms, "strict", l->spec.strict);
 }
 
 static int spawn(struct making *m, const json_t *request, struct err *e)

@@ -16,12 +16,14 @@
 
 #include "base/fd.h"
 #include "base/fields.h"
+#include "base/version.h"
 #include "deps/make.h"
 
 enum { REQUEST_MAX = 1 << 18 };
 
 #define AT(member) offsetof(struct make_request, member)
 static const struct field fields[] = {
+    {"version", FIELD_STRING, AT(version), false, 1, 64},
     {"dependencies", FIELD_OBJECT, AT(dependencies), true},
     {"key", FIELD_STRING, AT(key), true, 64, 64},
     {"installer", FIELD_STRING, AT(installer), true, 1, 40},
@@ -43,7 +45,10 @@ static json_t *read_request(struct make_request *ret, struct err *e)
     if (fd_read_text(0, REQUEST_MAX, &text, &size, e) < 0)
         return NULL;
     request = json_parse(text, size, e);
-    if (!request || fields_decode(fields, request, "request", ret, e) < 0)
+    if (!request ||
+        version_check("jerboa-layer", json_string_value(json_object_get(request, "version")), e) <
+            0 ||
+        fields_decode(fields, request, "request", ret, e) < 0)
         return NULL;
     return json_incref(request);
 }

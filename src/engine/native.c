@@ -16,6 +16,7 @@
 #include "base/program.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "base/version.h"
 #include "engine/layout.h"
 
 #define RUNTIME "/opt/node"
@@ -367,12 +368,12 @@ static json_t *plan(const struct engine_spec *spec, struct err *e)
     add_user_dirs(entries, spec);
     add_binds(entries, spec);
     add_rows(entries, masks);
-    made = json_pack("{s:s, s:b, s:b, s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "init", INIT,
-                     "hostNetwork", spec->host_network, "egress", !spec->host_network,
-                     "hostLoopback", places_of(spec), "strict", spec->strict, "memoryBytes",
-                     (json_int_t)spec->memory_bytes, "initMemoryBytes", init_memory, "cpusMilli",
-                     (json_int_t)spec->cpus_milli, "pids", (json_int_t)spec->pids, "fds",
-                     (json_int_t)spec->fds, "entries", entries);
+    made = json_pack("{s:s, s:s, s:b, s:b, s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:o}", "version",
+                     version_own, "init", INIT, "hostNetwork", spec->host_network, "egress",
+                     !spec->host_network, "hostLoopback", places_of(spec), "strict", spec->strict,
+                     "memoryBytes", (json_int_t)spec->memory_bytes, "initMemoryBytes", init_memory,
+                     "cpusMilli", (json_int_t)spec->cpus_milli, "pids", (json_int_t)spec->pids,
+                     "fds", (json_int_t)spec->fds, "entries", entries);
     if (!made)
         abort();
     return made;

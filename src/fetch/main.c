@@ -28,6 +28,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "base/version.h"
 #include "fetch/assemble.h"
 #include "fetch/package.h"
 #include "fetch/search.h"
@@ -124,6 +125,16 @@ static void leave_behind(void)
         perror("jerboa: descriptors");
 }
 
+#define ANSWER "--answer"
+
+/* Alone it is somebody's at a shell. */
+static int check_version(const char *argument, struct err *e)
+{
+    const char *asked = argument + strlen(ANSWER);
+
+    return *asked == '\0' ? 0 : version_check("jerboa-fetch", *asked == '=' ? asked + 1 : NULL, e);
+}
+
 static int status_of(enum err_kind kind)
 {
     return kind == ERR_UNAVAILABLE ? RUNTIME_FETCH_UNAVAILABLE : 1;
@@ -131,12 +142,16 @@ static int status_of(enum err_kind kind)
 
 int main(int argc, char **argv)
 {
-    bool               answer = argc > 1 && strcmp(argv[1], "--answer") == 0;
+    bool               answer = argc > 1 && strncmp(argv[1], ANSWER, strlen(ANSWER)) == 0;
     const struct job  *job = find(argv[1 + answer], argc - answer - 2);
     struct err         e = {0};
     autobuf struct buf result;
 
     buf_init(&result, ANSWER_MAX);
+    if (answer && check_version(argv[1], &e) < 0) {
+        printf("%s\n", e.msg);
+        return 1;
+    }
     if (!job) {
         fprintf(stderr, "usage: jerboa-fetch [--answer] runtime IMAGE | verify IMAGE | "
                         "tool NAME | package NAME [RANGE] | config KEY | types MAX NAME RANGE | "

@@ -25,6 +25,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "base/version.h"
 #include "jail/attach.h"
 #include "jail/handover.h"
 #include "jail/report.h"
@@ -216,6 +217,8 @@ static int start(struct jail *j, struct buf *b, json_t **ret_document, struct er
     if (!*ret_document)
         return -1;
     buf_drop(b, FRAME_HEADER + f.size);
+    TRY(version_check("jerboa-jail", json_string_value(json_object_get(*ret_document, "version")),
+                      e));
     TRY(plan_decode(*ret_document, &j->plan, e));
     return steps_run(j, e);
 }

@@ -17,6 +17,7 @@ struct raw_plan {
 
 #define AT(member) offsetof(struct raw_plan, plan.member)
 static const struct field plan_fields[] = {
+    {"version", FIELD_STRING, AT(version), false, 1, 64},
     {"init", FIELD_BYTES, AT(init), true, 2, PATH_BYTES},
     {"hostNetwork", FIELD_BOOL, AT(host_network), false, 0, 0},
     {"egress", FIELD_BOOL, AT(egress), false, 0, 0},

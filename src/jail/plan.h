@@ -42,7 +42,8 @@ struct plan_entry {
 };
 
 struct plan {
-    const char *init; /* in the new root */
+    const char *version; /* of who made it */
+    const char *init;    /* in the new root */
     bool        host_network;
     bool        egress; /* connections leave through the pipe: see redirect.h */
     bool        strict; /* nothing starts when a wall is missing */

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/str.h"
+#include "base/version.h"
 #include "npm/semver.h"
 #include "store/capture.h"
 #include "store/entry.h"
@@ -128,7 +129,7 @@ static int read_answer(int status, const char *line, struct runtime *ret, struct
 static int fetch(const char *job, const char *image, struct runtime *ret, struct err *e)
 {
     autofree char    *program = program_find("jerboa-fetch", e);
-    const char *const argv[] = {"jerboa-fetch", "--answer", job, image, NULL};
+    const char *const argv[] = {"jerboa-fetch", version_answer, job, image, NULL};
     struct capture    answer;
 
     if (!program)

@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/str.h"
+#include "base/version.h"
 #include "store/capture.h"
 #include "store/entry.h"
 #include "store/runtime.h"
@@ -33,7 +34,7 @@ const struct tool *tool_find(const char *name, struct err *e)
 static int fetch(const struct tool *t, struct err *e)
 {
     autofree char    *program = program_find("jerboa-fetch", e);
-    const char *const argv[] = {"jerboa-fetch", "--answer", "tool", t->name, NULL};
+    const char *const argv[] = {"jerboa-fetch", version_answer, "tool", t->name, NULL};
     struct capture    answer;
 
     if (!program)

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/str.h"
+#include "base/version.h"
 #include "loop/child.h"
 #include "loop/deadline.h"
 #include "loop/later.h"
@@ -102,7 +103,7 @@ static const struct stream_ops stream_ops = {.input = on_input};
 static int start(struct fetch *f, struct err *e)
 {
     autofree char *program = program_find("jerboa-fetch", e);
-    const char    *argv[FETCHES_WORDS_MAX + 3] = {"jerboa-fetch", "--answer"};
+    const char    *argv[FETCHES_WORDS_MAX + 3] = {"jerboa-fetch", version_answer};
     autofd int     nothing = open("/dev/null", O_RDWR | O_CLOEXEC), in = -1, out = -1;
     int            ends[2];
 

@@ -9,9 +9,10 @@
 #include "transport/connection.h"
 #include "transport/stdio.h"
 
-enum { STOP_MS = 2000 };
+/* With what comes after it, two seconds: so long official clients wait before they kill. */
+enum { STOP_MS = 1000 };
 
-static const int ends[] = {SIGTERM, SIGINT, SIGUSR2};
+static const int ends[] = {SIGTERM, SIGINT, SIGUSR2, SIGHUP};
 enum { ENDS = sizeof ends / sizeof *ends };
 
 struct serving {
@@ -54,6 +55,14 @@ static void on_signal(evutil_socket_t number, short what, void *owner)
         event_base_loopbreak(v->base);
     else
         stop(v);
+}
+
+/* Who starts us with nohup wants us to outlive his terminal. */
+static bool is_ignored(int number)
+{
+    struct sigaction now;
+
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
 static bool is_open(int fd)
@@ -103,11 +112,13 @@ int serve_run(struct mcp_server *s, struct event_base *base, const struct serve_
               struct err *e)
 {
     struct serving v = {.base = base};
-    struct event  *signals[ENDS];
+    struct event  *signals[ENDS] = {0};
     int            r;
 
     signal(SIGPIPE, SIG_IGN); /* nobody may read our stderr any more */
     for (size_t i = 0; i < ENDS; i++) {
+        if (ends[i] == SIGHUP && is_ignored(SIGHUP))
+            continue;
         signals[i] = evsignal_new(base, ends[i], on_signal, &v);
         if (!signals[i] || event_add(signals[i], NULL) < 0)
             abort();
@@ -122,6 +133,7 @@ int serve_run(struct mcp_server *s, struct event_base *base, const struct serve_
     stdio_free(v.stdio);
     http_free(v.http);
     for (size_t i = 0; i < ENDS; i++)
-        event_free(signals[i]);
+        if (signals[i])
+            event_free(signals[i]);
     return r;
 }

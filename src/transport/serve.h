@@ -1,8 +1,9 @@
 /* serve - a server's whole life: on stdio, on HTTP, or on both, until its input ends or a signal
  * comes.
  *
- * SIGTERM, SIGINT and SIGUSR2 stop it gracefully: no new requests, those that run have two
- * seconds; a second signal ends it at once. The end of stdio's input stops HTTP too. */
+ * SIGTERM, SIGINT, SIGUSR2 and SIGHUP (unless it is ignored: nohup) stop it gracefully: no new
+ * requests, those that run have a second; a second signal ends it at once. The end of stdio's input
+ * stops HTTP too. */
 #pragma once
 
 #include <event2/event.h>

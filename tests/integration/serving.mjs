@@ -81,8 +81,8 @@ export const inside = (pid) => descendants(pid).map((p) => p.name).filter((name)
 export const rssKiB = (pid) => +/^VmRSS:\s+(\d+)/m.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
 
 /** A server on stdio without a client's library in front of it: `ask` gives the answer, whatever else comes meanwhile is in `seen`. */
-export function serveStdio(t, args = [], { env, seconds = 60 } = {}) {
-  const child = start(['serve', ...args], { program, env, seconds });
+export function serveStdio(t, args = [], { env, seconds = 60, program: file = program } = {}) {
+  const child = start(['serve', ...args], { program: file, env, seconds });
   t.after(async () => {
     child.kill('SIGKILL');
     await child.ended;
