@@ -4,6 +4,7 @@ PREFIX  ?= /usr/local
 BUILD   ?= build
 ASAN    := build-asan
 TIME    ?= 120
+SHARE   ?= 1
 SUITES  ?= unit fuzz docs integration escape conformance
 WERROR  := $(if $(CI),true,false)
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
@@ -32,6 +33,7 @@ test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, linters, fuzzers
 	@tools/lint
 	@tools/fuzz 10
 	@tools/cross $(SUDO)
+	@$(MAKE) --no-print-directory faults SHARE=60
 	@$(MAKE) --no-print-directory bench-short
 
 cross: $(STAMP) ## build for arm64 and run its unit tests under qemu
@@ -40,6 +42,9 @@ cross: $(STAMP) ## build for arm64 and run its unit tests under qemu
 guest: all ## cgroup v2 in an emulated Debian with systemd, as root and as a user: some minutes
 	@PACKAGES=tests/guest/packages.txt tools/packages $(SUDO)
 	@$(SUDO) tools/guest $(BUILD)
+
+faults: all ## each system call of ours fails once, each in a run of its own: an hour or more; SHARE=N every N-th
+	@tools/faults $(BUILD) $(SHARE)
 
 bench: all ## Jerboa beside its peers, docker included, in one run: some minutes; ROUNDS=N
 	@PACKAGES=bench/packages.txt tools/packages $(SUDO)
@@ -87,4 +92,4 @@ $(ASAN)/build.ninja: | $(STAMP)
 	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
 	@mv $(ASAN).log $(ASAN)/setup.log
 
-.PHONY: all run test conformance test-full cross guest bench bench-short bench-profile bench-parts chaos fuzz format install clean help
+.PHONY: all run test conformance test-full cross guest chaos faults bench bench-short bench-profile bench-parts fuzz format install clean help

@@ -1,5 +1,6 @@
 /* jerboa - the command line: finds the verb and leaves the rest to it. */
 #include <errno.h>
+#include <event2/event.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/str.h"
 #include "cli/verb.h"
 #include "config.h"
@@ -109,11 +111,18 @@ static int dispatch(int argc, char **argv)
 }
 
 /* What was to be printed and could not be is a failure: a full disk must not look like success. */
+/* What libevent has to say is a line of our log, too. */
+static void on_event_log(int severity, const char *text)
+{
+    log_line(severity == EVENT_LOG_ERR ? LOG_ERROR : LOG_WARN, "loop", "%s", text);
+}
+
 int main(int argc, char **argv)
 {
     int status;
 
     tidy_up();
+    event_set_log_callback(on_event_log);
     status = dispatch(argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;

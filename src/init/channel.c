@@ -169,10 +169,15 @@ static void process_relay(struct channel *c, int which)
     struct output *o = &c->outputs[which];
     uint8_t        stream = (uint8_t)(STREAM_OUT + which);
     long           n = outbox_relay(o->fd, c->id, stream, o->credit);
+    struct err     e = {0};
 
     if (n > 0) {
         o->credit -= (uint32_t)n;
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        if (n < 0) { /* what it printed is not whole, and nobody may take it for that */
+            err_sys(&e, "read what a program printed");
+            outbox_send_error(0, &e);
+        }
         fd_close(&o->fd);
         outbox_send(FRAME_END, c->id, stream, NULL, 0);
     }
@@ -206,7 +211,7 @@ void channel_reap(void)
     int           status;
     pid_t         pid;
 
-    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0)
+    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0 || (pid < 0 && errno == EINTR))
         for (size_t i = 0; i < CHANNELS_MAX; i++)
             if (channels[i].kind == CHANNEL_PROCESS && channels[i].pid == pid) {
                 process_exited(&channels[i], status, &usage);

@@ -106,11 +106,23 @@ static int set(const struct cgroup *c, const struct cgroup_setting *s,
     return cgroup_file_put(c->dirs[found.of[s->controller]], s->file, s->text ? s->text : text, e);
 }
 
+/* What a kernel says that does not have the file, or not for this user. Any other reason would
+ * leave a limit out that it has. */
+static bool is_lacking(int sys)
+{
+    return sys == ENOENT || sys == EOPNOTSUPP || sys == EINVAL || sys == EACCES || sys == EPERM;
+}
+
 static int set_limits(const struct cgroup *c, const struct cgroup_limits *limits, struct err *e)
 {
-    for (const struct cgroup_setting *s = found.version->settings; s->file; s++)
-        if (set(c, s, limits, s->optional ? NULL : e) < 0 && !s->optional)
-            return -1;
+    for (const struct cgroup_setting *s = found.version->settings; s->file; s++) {
+        struct err why = {0};
+        if (set(c, s, limits, &why) == 0 || (s->optional && is_lacking(why.sys)))
+            continue;
+        if (e)
+            *e = why;
+        return -1;
+    }
     return 0;
 }
 
@@ -389,7 +401,7 @@ static void count(const struct cgroup *c, const char *run, bool before_kill,
     }
 }
 
-void cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_ended *ret)
+int cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_ended *ret)
 {
     char name[32], path[64];
 
@@ -398,10 +410,13 @@ void cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_e
     snprintf(path, sizeof path, "/%s%u/%s", name_prefix(), c->slot, name);
     autofd int dir =
         openat(c->dirs[found.of[CGROUP_PIDS]], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 && errno != ENOENT) /* one that was never made has no members */
+        return -1;
     count(c, name, true, ret);
     if (dir >= 0)
         found.version->kill(dir, path);
     count(c, name, false, ret);
+    return 0;
 }
 
 void cgroup_remove_run(const struct cgroup *c, uint32_t run)

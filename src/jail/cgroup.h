@@ -59,8 +59,9 @@ int cgroup_open_init(const struct cgroup *c, int fds[CGROUP_HIERARCHIES_MAX], st
 int cgroup_make_run(const struct cgroup *c, const struct cgroup_limits *limits, uint32_t run,
                     int fds[CGROUP_HIERARCHIES_MAX], struct err *e);
 
-/* Ends every process of the run, double-forked or not, and reads what the kernel counted. */
-void cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_ended *ret);
+/* Ends every process of the run, double-forked or not, and reads what the kernel counted. -1: they
+ * could not be found, and may live. */
+int  cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_ended *ret);
 void cgroup_remove_run(const struct cgroup *c, uint32_t run); /* one that has ended */
 
 /* Removes the groups of sandboxes whose jail is gone. */

@@ -45,9 +45,14 @@ static bool ranges_exist(void)
     return false;
 }
 
+/* Asked once: a second answer could be another one, and names of cgroups and locks follow it. */
 bool idrange_is_possible(struct err *e)
 {
-    if (has_capabilities() && ranges_exist())
+    static enum { UNKNOWN, NO, YES } answer;
+
+    if (answer == UNKNOWN)
+        answer = has_capabilities() && ranges_exist() ? YES : NO;
+    if (answer == YES)
         return true;
     if (geteuid() == 0)
         err_set(e, ERR_UNAVAILABLE, "root of this container has no %s to give",

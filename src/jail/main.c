@@ -42,19 +42,24 @@ static int open_nothing(int fds[CGROUP_HIERARCHIES_MAX], struct err *e)
     return fds[0] < 0 ? err_sys(e, "/dev/null") : 1;
 }
 
-static void make_group(struct jail *j, uint32_t group)
+/* The server waits for what is told here, and init for each group: where either cannot be had, the
+ * sandbox is lost, and -1 ends the jail. */
+static int make_group(struct jail *j, uint32_t group)
 {
     struct err e = {0};
     int        fds[CGROUP_HIERARCHIES_MAX];
     int        n = jail_has_cgroup(j) ? cgroup_make_run(&j->cgroup, &j->limits, group, fds, &e)
                                       : open_nothing(fds, &e);
 
-    if (handover_send(j->group_fd, group, fds, n) < 0 && n > 0)
+    int sent = handover_send(j->group_fd, group, fds, n), told = 0;
+
+    if (sent < 0 && n > 0)
         err_sys(&e, "hand cgroup %u over", group);
     if (e.kind)
-        report_error(CONTROL_FD, group, &e);
+        told = report_error(CONTROL_FD, group, &e);
     while (n > 0)
         fd_close(&fds[--n]);
+    return sent < 0 || told < 0 ? -1 : 0;
 }
 
 static void end_watched(struct jail *j, struct message_group_ended *ret)
@@ -64,45 +69,45 @@ static void end_watched(struct jail *j, struct message_group_ended *ret)
         .oom_kills = j->watch.kills, .peak_bytes = j->watch.peak_bytes, .watched = true};
 }
 
-static void end_group(struct jail *j, uint32_t group)
+static int end_group(struct jail *j, uint32_t group)
 {
     struct message_group_ended counters = {0};
 
     if (jail_has_cgroup(j))
-        cgroup_end_run(&j->cgroup, group, &counters);
+        TRY(cgroup_end_run(&j->cgroup, group, &counters));
     else
         end_watched(j, &counters);
     if (j->runs > 0)
         j->runs--;
     if (j->runs == 0) /* until then a kill was the end of each of them */
         j->watch.kills = j->watch.peak_bytes = 0;
-    report_group_ended(CONTROL_FD, group, &counters);
+    TRY(report_group_ended(CONTROL_FD, group, &counters));
     if (jail_has_cgroup(j)) /* nobody waits for that any more */
         cgroup_remove_run(&j->cgroup, group);
+    return 0;
 }
 
 /* What never ran has started nothing, and init has killed it: where there is no cgroup, the others
  * in the sandbox are spared. */
-static void drop_group(struct jail *j, uint32_t group)
+static int drop_group(struct jail *j, uint32_t group)
 {
     struct message_group_ended counters = {.watched = !jail_has_cgroup(j)};
 
     if (jail_has_cgroup(j)) {
-        cgroup_end_run(&j->cgroup, group, &counters);
+        TRY(cgroup_end_run(&j->cgroup, group, &counters));
         cgroup_remove_run(&j->cgroup, group);
     }
-    report_group_ended(CONTROL_FD, group, &counters);
+    return report_group_ended(CONTROL_FD, group, &counters);
 }
 
-static void attach(struct jail *j, const struct frame *f)
+static int attach(struct jail *j, const struct frame *f)
 {
     struct message_attach m;
     struct err            e = {0};
 
     if (message_unpack_attach(f, &m, &e) < 0 || attach_layer(j, &m, &e) < 0)
-        report_error(CONTROL_FD, f->channel, &e);
-    else
-        report_attached(CONTROL_FD, f->channel);
+        return report_error(CONTROL_FD, f->channel, &e);
+    return report_attached(CONTROL_FD, f->channel);
 }
 
 /* Until when the jail may sleep, in ms; -1: until somebody wakes it. */
@@ -117,20 +122,16 @@ static int handle_frame(struct jail *j, const struct frame *f, struct err *e)
 {
     switch (f->type) {
     case FRAME_GROUP_MAKE:
-        make_group(j, f->channel);
-        return 0;
+        return make_group(j, f->channel);
     case FRAME_GROUP_RUN: /* made and waiting needs no looks; this does */
         j->runs++;
         return 0;
     case FRAME_GROUP_END:
-        end_group(j, f->channel);
-        return 0;
+        return end_group(j, f->channel);
     case FRAME_GROUP_DROP:
-        drop_group(j, f->channel);
-        return 0;
+        return drop_group(j, f->channel);
     case FRAME_ATTACH:
-        attach(j, f);
-        return 0;
+        return attach(j, f);
     default:
         return err_set(e, ERR_INVALID, "%s frame for the jail", frame_type_name(f->type));
     }

@@ -22,7 +22,7 @@ int privilege_drop_capabilities(struct err *e)
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct   none[2] = {0};
 
-    for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+    for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0 || errno != EINVAL; cap++)
         if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
             return err_sys(e, "drop capability %d from the bounding set", cap);
     /* uid 0 means nothing any more, whatever is executed */

@@ -1,50 +1,59 @@
 #include "jail/report.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/fd.h"
 
-static void send_frame(int fd, enum frame_type type, uint32_t channel, const struct buf *payload)
+static int send_frame(int fd, enum frame_type type, uint32_t channel, const struct buf *payload)
 {
     struct frame f = {
         .type = type, .channel = channel, .payload = payload->data, .size = payload->size};
     autobuf struct buf b;
 
     buf_init(&b, FRAME_HEADER + FRAME_MAX);
-    if (frame_add(&b, &f) == 0)
-        fd_write_all(fd, b.data, b.size); /* if the server is gone, its end of `control` tells */
+    if (frame_add(&b, &f) < 0) {
+        errno = EMSGSIZE;
+        return -1;
+    }
+    return fd_write_all(fd, b.data, b.size);
 }
 
-void report_error(int fd, uint32_t channel, const struct err *e)
+int report_error(int fd, uint32_t channel, const struct err *e)
 {
     struct message_error m = {.sys = e->sys, .text = e->msg};
     autobuf struct buf   payload;
 
     buf_init(&payload, 1024);
-    if (message_pack_error(&payload, &m) == 0)
-        send_frame(fd, FRAME_ERROR, channel, &payload);
+    if (message_pack_error(&payload, &m) < 0)
+        return -1;
+    return send_frame(fd, FRAME_ERROR, channel, &payload);
 }
 
-void report_group_ended(int fd, uint32_t group, const struct message_group_ended *m)
+int report_group_ended(int fd, uint32_t group, const struct message_group_ended *m)
 {
     autobuf struct buf payload;
 
     buf_init(&payload, 64);
-    if (message_pack_group_ended(&payload, m) == 0)
-        send_frame(fd, FRAME_GROUP_ENDED, group, &payload);
+    if (message_pack_group_ended(&payload, m) < 0)
+        return -1;
+    return send_frame(fd, FRAME_GROUP_ENDED, group, &payload);
 }
 
-void report_attached(int fd, uint32_t channel)
+int report_attached(int fd, uint32_t channel)
 {
-    send_frame(fd, FRAME_ATTACHED, channel, &(struct buf){0});
+    return send_frame(fd, FRAME_ATTACHED, channel, &(struct buf){0});
 }
 
-void report_walls(int fd, const json_t *walls)
+int report_walls(int fd, const json_t *walls)
 {
     autofree char     *text = json_dumps(walls, JSON_COMPACT);
     autobuf struct buf payload;
 
     buf_init(&payload, FRAME_MAX);
-    if (text && buf_add(&payload, text, strlen(text)) == 0)
-        send_frame(fd, FRAME_WALLS, 0, &payload);
+    if (!text || buf_add(&payload, text, strlen(text)) < 0) {
+        errno = EMSGSIZE;
+        return -1;
+    }
+    return send_frame(fd, FRAME_WALLS, 0, &payload);
 }

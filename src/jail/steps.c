@@ -146,7 +146,8 @@ static int step_tell(struct jail *j, struct err *e)
 
     if (j->plan.strict)
         TRY(walls_check(&j->walls, e));
-    report_walls(j->control_fd, list);
+    if (report_walls(j->control_fd, list) < 0)
+        return err_sys(e, "control socket");
     return 0;
 }
 
@@ -310,8 +311,9 @@ static int step_bind(struct jail *j, struct err *e)
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return err_sys(e, "PDEATHSIG");
-    fd_set_nonblock(j->go_fds[0], true);
-    if (read(j->go_fds[0], &byte, 1) == 0)
+    if (fd_set_nonblock(j->go_fds[0], true) < 0)
+        return err_sys(e, "look after the jail");
+    if (read(j->go_fds[0], &byte, 1) == 0 || errno != EAGAIN)
         return err_set(e, ERR_CANCELLED, "the jail is gone");
     return 0;
 }

@@ -16,6 +16,7 @@ struct stream {
     int                      in_fd, out_fd;
     bool                     in_always_ready;
     bool                     ended, end_told;
+    bool                     hung_up;    /* what has not come yet is not waited for */
     int                      broken_sys; /* why output goes nowhere, or 0 */
     bool                     broken_told;
     struct event            *readable, *writable;
@@ -35,6 +36,20 @@ static bool is_always_ready(int fd)
     return fd >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &none) < 0 && errno == EPERM;
 }
 
+/* The kernel may have no memory for it, or the user no watches left. Whoever would never hear of
+ * this stream again hears of its end. */
+static void watch(struct stream *s, struct event *event)
+{
+    if (event_add(event, NULL) == 0)
+        return;
+    if (!s->broken_sys)
+        s->broken_sys = errno;
+    s->left += s->out.size;
+    buf_drop(&s->out, s->out.size);
+    s->ended = true;
+    later_ask(&s->offer);
+}
+
 /* ---- in ---- */
 
 static void want_input(struct stream *s)
@@ -44,10 +59,10 @@ static void want_input(struct stream *s)
     if (s->in_fd < 0 || s->ended || !room) {
         if (s->readable)
             event_del(s->readable);
-    } else if (s->in_always_ready) {
+    } else if (s->in_always_ready || s->hung_up) {
         later_ask(&s->offer);
     } else {
-        event_add(s->readable, NULL);
+        watch(s, s->readable);
     }
 }
 
@@ -61,7 +76,7 @@ static void read_once(struct stream *s)
     n = read(s->in_fd, to, READ_SIZE);
     if (n > 0)
         s->in.size += (size_t)n;
-    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+    else if (n == 0 || (errno != EINTR && (errno != EAGAIN || s->hung_up)))
         s->ended = true;
 }
 
@@ -98,7 +113,7 @@ int stream_write(struct stream *s, const void *data, size_t size)
     gone = s->out.size == 0 ? write_some(s, data, size) : 0;
     if (gone < size) {
         buf_add(&s->out, (const uint8_t *)data + gone, size - gone);
-        event_add(s->writable, NULL);
+        watch(s, s->writable);
     }
     return 0;
 }
@@ -123,7 +138,7 @@ static void tell(void *arg)
         if (s->ops->broken)
             s->ops->broken(s->owner, s->broken_sys);
     }
-    if (s->in_always_ready)
+    if (s->in_always_ready || s->hung_up)
         read_once(s);
     if (s->in.size > 0 || (s->ended && !s->end_told)) {
         s->end_told = s->ended;
@@ -150,8 +165,16 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     (void)what;
     buf_drop(&s->out, write_some(s, s->out.data, s->out.size));
     if (s->out.size > 0)
-        event_add(s->writable, NULL);
+        watch(s, s->writable);
     tell(s);
+}
+
+void stream_hang_up(struct stream *s)
+{
+    s->hung_up = true;
+    if (s->readable)
+        event_del(s->readable);
+    later_ask(&s->offer);
 }
 
 void stream_offer(struct stream *s)

@@ -1,7 +1,9 @@
 #include "pipe/link.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "loop/stream.h"
 
@@ -11,7 +13,8 @@ struct link {
     struct stream         *stream;
     enum peer              from;
     bool                   ended;
-    bool                   was_full; /* somebody was told so */
+    bool                   was_full;   /* somebody was told so */
+    int                    broken_sys; /* why the peer does not hear us any more, or 0 */
     const struct link_ops *ops;
     void                  *owner;
 };
@@ -39,6 +42,8 @@ static void on_input(void *owner, struct buf *in, bool ended)
     buf_drop(in, l->ended || n < 0 ? in->size : done);
     if (n >= 0 && ended && in->size > 0)
         err_set(&e, ERR_INVALID, "the pipe ended in the middle of a frame");
+    else if (n >= 0 && ended && l->broken_sys)
+        err_set(&e, ERR_UNAVAILABLE, "the pipe broke: %s", strerror(l->broken_sys));
     if (n < 0 || ended)
         end(l, &e);
 }
@@ -55,8 +60,17 @@ static void on_left(void *owner, size_t bytes)
         l->ops->drained(l->owner);
 }
 
-/* A broken output ends the input too. */
-static const struct stream_ops ops = {.input = on_input, .left = on_left};
+/* Who cannot be told anything is not waited for. One that is gone (EPIPE) may have left its last
+ * words, which say more; else it does not even know. */
+static void on_broken(void *owner, int sys)
+{
+    struct link *l = owner;
+
+    l->broken_sys = sys == EPIPE || sys == ECONNRESET ? 0 : sys;
+    stream_hang_up(l->stream);
+}
+
+static const struct stream_ops ops = {.input = on_input, .left = on_left, .broken = on_broken};
 
 struct link *link_new(struct event_base *base, int in_fd, int out_fd, enum peer from,
                       const struct link_ops *link_ops, void *owner)

@@ -16,8 +16,8 @@ struct link;
 
 struct link_ops {
     void (*frame)(void *owner, const struct frame *f);
-    /* Nothing more will come. e->kind is ERR_NONE at a plain end, else the peer broke the grammar
-     * or stopped in mid-frame. Called once. */
+    /* Nothing more will come. e->kind is ERR_NONE at a plain end, else the peer broke the grammar,
+     * stopped in mid-frame, or cannot be written to. Called once. */
     void (*ended)(void *owner, const struct err *e);
     void (*drained)(void *owner); /* there is room again; NULL: nobody asks */
 };

@@ -44,6 +44,7 @@ struct sandbox {
 
     /* facts */
     bool       greeted, stop_wanted, jail_exited, has_run;
+    bool       control_ended;
     bool       ending;   /* the descriptors are closed; only the jail's exit is missing */
     bool       sweeping; /* … and that of the sweep, which began when the jail was killed */
     struct err err;
@@ -90,6 +91,10 @@ static void step(void *owner)
 {
     struct sandbox *s = owner;
 
+    if (s->control_ended && s->control) { /* if the jail still lives, it hears of it so */
+        link_free(s->control);
+        s->control = NULL;
+    }
     if (s->jail_exited && !s->stop_wanted && !s->err.kind && !s->ending) {
         /* Init went with it: what it wrote last, and how its pipe ended, says more. */
         deadline_set(&s->deadline, LAST_WORDS_MS);
@@ -233,8 +238,12 @@ static void on_control_frame(void *owner, const struct frame *f)
 /* The jail closes it when it exits, which is awaited anyway. */
 static void on_control_end(void *owner, const struct err *e)
 {
+    struct sandbox *s = owner;
+
     if (e->kind)
-        sandbox_fail(owner, e->kind, e->msg);
+        sandbox_fail(s, e->kind, e->msg);
+    s->control_ended = true;
+    later_ask(&s->later);
 }
 
 static void on_pipe_drained(void *owner)

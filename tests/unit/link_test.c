@@ -198,19 +198,41 @@ static void a_peer_that_takes_nothing_is_given_up(void **state)
 
 static void a_peer_that_is_gone_ends_it(void **state)
 {
-    struct owner *o = *state;
+    struct owner      *o = *state;
+    autobuf struct buf b;
 
+    buf_init(&b, 100);
+    add(&b, FRAME_ERROR, "last words");
+    fd_write_all(o->to, b.data, b.size);
     fd_close(&o->from);
     link_send(o->link, FRAME_END, 1, STREAM_IN, NULL, 0);
     turn(o);
-    assert_int_equal(o->ends, 0); /* its last words may still be in the pipe */
-    fd_close(&o->to);
-    turn(o);
-    assert_int_equal(o->ends, 1);
+    assert_int_equal(o->frames, 1);
+    assert_memory_equal(o->text, "last words", 10);
+    assert_int_equal(o->ends,
+                     1); /* though it could still write: whoever hears nothing is not waited for */
     assert_int_equal(o->err.kind, ERR_NONE);
     link_send(o->link, FRAME_END, 1, STREAM_IN, NULL, 0);
     turn(o);
     assert_int_equal(o->ends, 1);
+}
+
+/* /dev/full takes nothing, with an error that tells of no peer's end. */
+static void a_pipe_that_breaks_ends_it_with_the_reason(void **state)
+{
+    struct owner *o = *state;
+    int           in[2];
+
+    link_free(o->link);
+    fd_close(&o->to);
+    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+    o->to = in[1];
+    o->link = link_new(o->base, in[0], open("/dev/full", O_WRONLY | O_CLOEXEC), PEER_INIT, &ops, o);
+    link_send(o->link, FRAME_END, 1, STREAM_IN, NULL, 0);
+    turn(o);
+    assert_int_equal(o->ends, 1);
+    assert_int_equal(o->err.kind, ERR_UNAVAILABLE);
+    assert_string_equal(o->err.msg, "the pipe broke: No space left on device");
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -225,6 +247,7 @@ int main(void)
         TEST(frames_leave_whole),
         TEST(a_peer_that_takes_nothing_is_given_up),
         TEST(a_peer_that_is_gone_ends_it),
+        TEST(a_pipe_that_breaks_ends_it_with_the_reason),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

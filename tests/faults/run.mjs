@@ -1,0 +1,56 @@
+// Every system call of ours fails once. `node run.mjs SHARE [PATTERN]`: of the faults whose names hold PATTERN, one of each class of each role, and every
+// SHARE-th, from an offset that is printed (OFFSET= chooses it); 1 is all of them. A workload is run once to count the calls of each role and class
+// (tests/programs/faults.c), and then once for each of them, which fails. What must hold is the same for all: it goes well, or ends with one sentence;
+// nobody dies of a mistake or hangs; nothing is left; and a server serves the next call, unless it has ended with its sentence.
+import fs from 'node:fs';
+import path from 'node:path';
+import { build, leftovers, start, sweep, tempDir, until } from '../integration/jerboa.mjs';
+import { ownStore, program, programs, storeFiles } from '../integration/serving.mjs';
+import { workloads } from './workloads.mjs';
+
+const [share = '1', pattern = ''] = process.argv.slice(2);
+const offset = +(process.env.OFFSET ?? Math.floor(Math.random() * 1000));
+const hangs = 45; // seconds; a sandbox that does not start is given up after 30
+const injector = path.join(build, 'faults');
+const report = path.join(tempDir(), 'report');
+const told = () => { try { return fs.readFileSync(report, 'utf8').trimEnd().split('\n').map((line) => line.split(' ')); } catch { return []; } };
+
+/** One run of a workload, with a fault or without: what came of it, and what is wrong with that. */
+async function once(workload, home, fault = []) {
+  fs.rmSync(report, { force: true });
+  const before = storeFiles(home);
+  const begin = (args, more) => start([report, ...fault, '--', program, ...args],
+    { program: injector, seconds: hangs, ...more, env: { JERBOA_HOME: home, ...more?.env } });
+  const fired = () => told().find(([word]) => word === 'fired')?.slice(1).join(' ');
+  const r = await workload.run(begin, fired);
+  if (r.signal) r.wrong.push('it hangs');
+  for (const [, role, signal] of told().filter(([word]) => word === 'died')) r.wrong.push(`${role} died of SIG${signal}`);
+  let left;
+  const isGone = () => (left = [...leftovers(programs), ...storeFiles(home).filter((name) => !before.includes(name) && name !== 'downloads')]).length === 0;
+  await until(isGone, '', 10).catch(() => r.wrong.push(`left behind: ${left}`));
+  if (left.length) await sweep({ evenLocked: true }).catch((e) => r.wrong.push(e.message));
+  return { ...r, fired: fired(), told: told() };
+}
+
+/** Of a class's calls: one, which is another one each time, and every SHARE-th. */
+const chosen = (n) => Array.from({ length: n }, (_, i) => i).filter((i) => i === offset % n || i % +share === offset % +share);
+
+let passed = 0, failed = 0;
+console.log(`faults: every ${share}th that has '${pattern}', OFFSET=${offset}`);
+for (const workload of workloads.filter(({ name }) => !pattern || pattern.startsWith(name))) {
+  const home = ownStore(), plain = await once(workload, home);
+  if (plain.wrong.length) throw new Error(`${workload.name} without a fault: ${plain.wrong.join('; ')} ${plain.stderr}`);
+  const isMeant = (role) => +share === 1 || !workload.sampled || workload.sampled.test(role);
+  for (const [, role, kind, n] of plain.told.filter(([word, role]) => word === 'count' && isMeant(role)))
+    for (const fault of chosen(+n).map((i) => [role, kind, `${i + 1}`])) {
+      const name = `${workload.name} ${fault.join(' ')}`;
+      if (!name.includes(pattern)) continue;
+      const r = await once(workload, home, fault);
+      if (r.wrong.length) failed++;
+      else passed++;
+      if (r.wrong.length || process.env.VERBOSE)
+        console.log(`${r.wrong.length ? 'not ok' : 'ok'} ${name} (${r.fired}) ${[...r.wrong, ''].join('; ')}${r.status} ${JSON.stringify(r.stderr)}`);
+    }
+}
+console.log(`${passed} passed, ${failed} failed`);
+process.exitCode = failed ? 1 : 0;
