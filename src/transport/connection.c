@@ -224,6 +224,22 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     flush(arg);
 }
 
+/* Not who happens to write next, who may read well: for whom most waits. */
+static void drop_heaviest(struct connections *all)
+{
+    struct connection *c, *heaviest = LIST_FIRST(&all->open);
+
+    LIST_FOREACH (c, &all->open, entry)
+        if (c->out.room > heaviest->out.room)
+            heaviest = c;
+    all->counts.heavy += heaviest->state != DEAD;
+    die(heaviest);
+    buf_done(&heaviest->out); /* now, not in the sweep: the next one to write needs the room */
+    buf_init(&heaviest->out, OUTPUT_MAX);
+    heaviest->out_from = 0;
+    count(heaviest);
+}
+
 static void queue(struct connection *c, const char *data, size_t size)
 {
     if (waiting_out(c) == 0)
@@ -233,12 +249,10 @@ static void queue(struct connection *c, const char *data, size_t size)
         return;
     }
     count(c);
-    if (c->all->output > CONNECTIONS_OUTPUT_MAX) {
-        c->all->counts.heavy++;
-        die(c);
-    } else if (!c->gathers) {
+    while (c->all->output > c->all->output_max)
+        drop_heaviest(c->all);
+    if (c->state != DEAD && !c->gathers)
         event_add(&c->writable, NULL);
-    }
 }
 
 void connection_write(struct connection *c, const void *data, size_t size)
@@ -558,6 +572,7 @@ void connections_init(struct connections *all, struct event_base *base, int64_t 
         .base = base,
         .max = most_connections(),
         .input_max = CONNECTIONS_INPUT_MAX,
+        .output_max = CONNECTIONS_OUTPUT_MAX,
         .request_ms = request_ms > 0 ? request_ms : CONNECTION_REQUEST_MS,
         .read = malloc(READ_SIZE),
         .ops = ops,
