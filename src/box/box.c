@@ -161,19 +161,23 @@ static void on_held_gone(void *owner)
     later_ask(&b->later);
 }
 
-static void on_hold(void *owner)
+void box_rest(struct box *b)
 {
-    struct box *b = owner;
-
     drop_held(b);
     b->rests = true;
+}
+
+static void on_hold(void *owner)
+{
+    box_rest(owner);
 }
 
 static void hold(struct box *b)
 {
     struct held_boot boot = {b->all->spec.env, box_script};
 
-    if (b->held || b->rests || b->held_failures >= HELD_FAILURES_MAX || b->all->spec.hold_ms == 0)
+    if (b->held || b->rests || b->all->is_short || b->held_failures >= HELD_FAILURES_MAX ||
+        b->all->spec.hold_ms == 0)
         return;
     b->held = held_start(b->sandbox, &boot, on_held_gone, b);
     if (!b->held)

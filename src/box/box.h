@@ -39,6 +39,7 @@ struct boxes_spec { /* what it points to must outlive the table */
     const char        *files_dir;          /* of who asks, as far as one knows before; or NULL */
     bool               files_dirs_differ;  /* each who asks has his own */
     int64_t            pool_min, pool_max; /* sandboxes made ahead; 0: none */
+    int64_t            reserve_bytes;      /* of memory that stay free, see pressure.h */
     int64_t            hold_ms;     /* how long an unused one keeps a Node booted; 0: not at all */
     const char *const *env;         /* of every program; ended by NULL */
     const char        *scratch_dir; /* of this machine, for files without a name */

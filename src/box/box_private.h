@@ -59,13 +59,16 @@ struct boxes {
     void                   *owner;
     struct runtimes        *runtimes;
     TAILQ_HEAD(box_list, box) list; /* oldest first */
-    size_t          count;          /* of those that are somebody's and do not end */
-    size_t          ending;
-    struct pool    *pool; /* NULL: nothing is made ahead */
-    struct deadline tend; /* the next look at it */
-    bool            told_spare_failed;
-    struct port_set ports;
-    bool            told_walls;
+    size_t           count;         /* of those that are somebody's and do not end */
+    size_t           ending;
+    struct pool     *pool; /* NULL: nothing is made ahead */
+    struct deadline  tend; /* the next look at it */
+    bool             told_spare_failed;
+    struct pressure *pressure; /* on memory */
+    struct deadline  relief;   /* the next look at it */
+    bool             is_short; /* nothing is kept ahead */
+    struct port_set  ports;
+    bool             told_walls;
     void (*stopped)(void *owner);
     void        *stopped_owner;
     struct later stopped_later;
@@ -74,6 +77,7 @@ struct boxes {
 /* One for `spec`, in the table, on its way; `shelf`: it is made ahead. */
 struct box *box_new(struct boxes *all, const struct box_spec *spec, struct shelf *shelf);
 void        box_begin_life(struct box *b); /* it is somebody's and ready: its age begins */
+void        box_rest(struct box *b);       /* without a Node, until it is used */
 bool        box_is_well(const struct box *b);
 
 /* What boxes hear of their own. */

@@ -14,12 +14,15 @@
 #include "base/str.h"
 #include "box/box_private.h"
 #include "box/box_trail.h"
+#include "box/pressure.h"
+#include "box/relief.h"
 #include "store/image.h"
 
 enum {
     FIRST_FILL_MS = 20, /* who starts us wants an answer first */
     FILL_MS = 40,       /* the same for who takes one: most calls are over by then */
     TEND_MS = 10000,
+    EACH_BYTES = 48 << 20, /* what a Node takes that does little */
 };
 
 /* ---- made ahead ---- */
@@ -78,7 +81,7 @@ static void tend(void *owner)
     if (all->stopped)
         return;
     pool_lower(all->pool, now);
-    while ((s = pool_wanting(all->pool, now)))
+    while (!all->is_short && (s = pool_wanting(all->pool, now)))
         make_spare(all, s);
     s = pool_surplus(all->pool);
     if (s)
@@ -225,6 +228,7 @@ struct box *boxes_make(struct boxes *all, const struct box_spec *spec, struct er
     if (!b)
         b = add(all, spec, NULL);
     all->count++;
+    pressure_promise(all->pressure, EACH_BYTES);
     b->is_somebodys = true;
     box_tell_made(b, spec->call);
     return b;
@@ -298,6 +302,7 @@ void boxes_stop(struct boxes *all, void (*stopped)(void *owner), void *owner)
     all->stopped = stopped;
     all->stopped_owner = owner;
     deadline_clear(&all->tend);
+    deadline_clear(&all->relief);
     for (struct box *b = TAILQ_FIRST(&all->list); b; b = TAILQ_NEXT(b, entry))
         box_stop(b, "the server stops");
     later_ask(&all->stopped_later);
@@ -327,6 +332,7 @@ struct boxes *boxes_new(const struct boxes_spec *spec, const struct boxes_ops *o
     TAILQ_INIT(&all->list);
     later_init(&all->stopped_later, spec->base, tell_stopped, all);
     deadline_init(&all->tend, spec->base, tend, all);
+    relief_init(all);
     if (all->pool)
         deadline_set(&all->tend, FIRST_FILL_MS);
     return all;
@@ -338,6 +344,7 @@ void boxes_free(struct boxes *all)
     if (all->pool)
         pool_free(all->pool);
     deadline_done(&all->tend);
+    relief_done(all);
     runtimes_free(all->runtimes);
     later_done(&all->stopped_later);
     free(all);

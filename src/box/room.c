@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "box/box_private.h"
+#include "box/pressure.h"
 
 static bool is_live(const struct box *b)
 {
@@ -46,7 +48,7 @@ static bool has_staying_only(const struct boxes *all, const char *owner)
 }
 
 /* The usual case is a comparison: the list is looked at only where there may be no room. */
-enum room room_for(const struct boxes *all, const char *owner)
+enum room room_for(struct boxes *all, const char *owner)
 {
     int64_t each = all->spec.max_each;
     bool    is_full = (int64_t)all->count >= all->spec.max;
@@ -54,5 +56,14 @@ enum room room_for(const struct boxes *all, const char *owner)
 
     if (own >= each || (is_full && own == (int64_t)all->count))
         return has_staying_only(all, owner) ? ROOM_STAYS : ROOM_OWN;
-    return is_full ? ROOM_ALL : ROOM_IS;
+    if (is_full)
+        return ROOM_ALL;
+    return pressure_is_out(all->pressure, clock_ms()) ? ROOM_MEMORY : ROOM_IS;
+}
+
+int64_t room_memory(struct boxes *all)
+{
+    int64_t left = pressure_left(all->pressure, clock_ms());
+
+    return left > 0 ? left : 0;
 }

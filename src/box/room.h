@@ -7,12 +7,14 @@
 #include "box/box.h"
 
 enum room {
-    ROOM_IS,    /* one more may be made */
-    ROOM_ALL,   /* there are as many as there may be: somebody's has to end */
-    ROOM_OWN,   /* the owner has as many as he may: one of his has to, and one will by itself */
-    ROOM_STAYS, /* the same, or all there are are his; and none will: he has to stop one */
+    ROOM_IS,     /* one more may be made */
+    ROOM_ALL,    /* there are as many as there may be: somebody's has to end */
+    ROOM_OWN,    /* the owner has as many as he may: one of his has to, and one will by itself */
+    ROOM_MEMORY, /* there is too little memory for one more */
+    ROOM_STAYS,  /* the same, or all there are are his; and none will: he has to stop one */
 };
 
-enum room room_for(const struct boxes *all, const char *owner); /* as mcp_call_owner has it */
+enum room room_for(struct boxes *all, const char *owner); /* as mcp_call_owner has it */
 size_t    room_used(const struct boxes *all);
 size_t    room_used_by(const struct boxes *all, const char *owner);
+int64_t   room_memory(struct boxes *all); /* bytes that are left */

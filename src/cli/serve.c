@@ -32,7 +32,7 @@ struct options {
     struct serve_options   serve;
     struct option_list     hosts;
     int64_t                sandboxes, sandboxes_each, wait_ms, age_ms, idle_ms, files_quota_bytes;
-    int64_t                pool, pool_memory_bytes, hold_ms;
+    int64_t                pool, pool_memory_bytes, hold_ms, reserve_bytes;
     bool                   verbose;
 };
 
@@ -64,6 +64,9 @@ static const struct option options[] = {
      "keep so many sandboxes ready for who asks next, more under load (2; 0: none)"},
     {"pool-memory", 0, OPTION_SIZE, AT(pool_memory_bytes), "SIZE",
      "… but not more than fit into this, 16m each (256m)"},
+    {"reserve", 0, OPTION_SIZE, AT(reserve_bytes), "SIZE",
+     "keep so much memory free, of this machine and of the cgroup: below it new sandboxes wait, "
+     "below twice as much none are made ahead (a sixteenth, at most 256m; 0: do not look)"},
     {"hold", 0, OPTION_DURATION, AT(hold_ms), "TIME",
      "keep a Node booted in a sandbox that was used within this time (5m; 0: never)"},
     {"files-quota", 0, OPTION_SIZE, AT(files_quota_bytes), "SIZE",
@@ -258,6 +261,7 @@ static void make_boxes(struct service *s, const struct options *o)
         .pool_min = o->pool,
         .pool_max = o->pool_memory_bytes / POOL_BYTES_EACH,
         .hold_ms = o->hold_ms,
+        .reserve_bytes = o->reserve_bytes,
         .image = o->sandbox.image,
         .files_dir = s->files_dir,
         .files_dirs_differ = s->files_dir && o->serve.http.tokens_file,
@@ -405,6 +409,7 @@ static int serve_main(int argc, char **argv)
                         .wait_ms = 20LL * 1000, /* and a run's 30 s: within a client's minute */
                         .age_ms = 3600LL * 1000,
                         .files_quota_bytes = 1 << 30,
+                        .reserve_bytes = -1,
                         .pool = 2,
                         .pool_memory_bytes = 256 << 20,
                         .hold_ms = 300LL * 1000};

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "base/fd.h"
-#include "jail/cgroup_file.h"
+#include "base/cgroup_file.h"
 
 /* Whether a line of /proc/PID/cgroup ends in the path, or goes on below it. */
 static bool has_path(const char *text, const char *path)

@@ -13,7 +13,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "jail/cgroup_file.h"
+#include "base/cgroup_file.h"
 #include "jail/cgroup_kill.h"
 #include "jail/cgroup_version.h"
 

@@ -51,6 +51,20 @@ static int step_look(struct jail *j, struct err *e)
     return 0;
 }
 
+/* It, and all that comes of it: before a server that may be protected, and before what else its
+ * user runs. Who may not raise it goes on: it is a wish. */
+static int step_offer(struct jail *j, struct err *e)
+{
+    static const char file[] = "/proc/self/oom_score_adj", score[] = "500";
+    autofree char    *text = NULL;
+
+    (void)j;
+    (void)e;
+    if (file_read_text(AT_FDCWD, file, 64, &text, NULL) == 0 && atoi(text) < atoi(score))
+        file_write_text(AT_FDCWD, file, score, NULL);
+    return 0;
+}
+
 bool jail_has_cgroup(const struct jail *j)
 {
     return !j->walls.gaps[WALL_LIMITS].missing;
@@ -375,6 +389,8 @@ static const struct step {
 } steps[] = {
     {OUTSIDE, WALL_NONE, "look around", step_look,
      "which of the walls that may be missing can stand"},
+    {OUTSIDE, WALL_NONE, "offer to the OOM killer", step_offer,
+     "when the machine has no memory left, sandboxes go before others"},
     {OUTSIDE, WALL_NONE, "take uid range", step_ids,
      "a host uid that owns nothing, another in each sandbox"},
     {OUTSIDE, WALL_ROOT, "open sources", step_sources,

@@ -95,15 +95,17 @@ static long long retry_s(const struct waiter *w)
 
 static void refuse(struct waiter *w, enum room why)
 {
-    const struct boxes *boxes = w->admission->boxes;
-    long long           retry = retry_s(w);
-    char                waited[WORDS_SIZE_MAX] = "0 s";
-    size_t              all = room_used(boxes), own = room_used_by(boxes, mcp_call_owner(w->call));
+    struct boxes *boxes = w->admission->boxes;
+    long long     retry = retry_s(w);
+    char          waited[WORDS_SIZE_MAX] = "0 s";
+    size_t        all = room_used(boxes), own = room_used_by(boxes, mcp_call_owner(w->call));
 
     if (w->admission->wait_ms > 0)
         words_time(w->admission->wait_ms, waited);
     if (why == ROOM_ALL)
         errors_fail(release(w), BUSY, all, waited, retry);
+    else if (why == ROOM_MEMORY)
+        errors_fail(release(w), LOW_MEMORY, (long long)(room_memory(boxes) >> 20), waited, retry);
     else
         errors_fail(release(w), TOO_MANY, own);
 }
@@ -132,6 +134,7 @@ static void tell(struct waiter *w, enum room why)
         [ROOM_IS] = "it is next",
         [ROOM_ALL] = "all are in use",
         [ROOM_OWN] = "you have as many as you may",
+        [ROOM_MEMORY] = "the server's machine has too little memory left",
     };
     char sentence[PROGRESS_BYTES];
 

@@ -24,6 +24,10 @@
       "try again in %lld s, or stop one of yours with sandbox_stop")                               \
     X(LONG_LINE, "There are %zu calls that wait for a sandbox, as many as this server lets wait",  \
       "try again in %lld s, with fewer calls at once")                                             \
+    X(LOW_MEMORY,                                                                                  \
+      "The server's machine has %lld MiB of memory left, too little for one more sandbox, and "    \
+      "that did not change within %s",                                                             \
+      "try again in %lld s, or stop what you do not need with sandbox_stop")                       \
     X(CANNOT_START, "The sandbox could not be started: %s",                                        \
       "on the server's machine 'jerboa doctor' tells what is missing and how to mend it")          \
     X(STOPPED, "The call was not run: %s", "call sandbox_initialize for a new sandbox")            \

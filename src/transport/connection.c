@@ -24,7 +24,8 @@ enum {
     READ_SIZE = 64 << 10,
     INPUT_MAX = HTTP_HEAD_MAX + CONNECTION_BODY_MAX + 2 * READ_SIZE,
     PIPELINED_MAX = 64 << 10, /* waits behind the request that is being answered */
-    UNREAD_MAX = 8 << 20,     /* more waits for the client: it does not read */
+    UNREAD_MAX = 8 << 20,     /* more waits, besides one large answer: it does not read */
+    MUCH = 256 << 10,         /* of it, where all together are too much */
     OUTPUT_MAX = 128 << 20,   /* with the one answer that may still be added then */
     GATHER_MAX = 64 << 10,    /* answers to one read go out together */
     KEPT_ROOM = 4 << 10,      /* of a buffer, from one request to the next */
@@ -64,6 +65,8 @@ struct connection {
     /* When its time is over, 0: never. One for a client that does nothing, or does not read; one
      * for the request that is coming, which nothing but its last byte ends. */
     int64_t due_ms, request_due_ms;
+    int64_t waits_since_ms; /* some of what we wrote, without a pause … */
+    size_t  largest;        /* … and of these the largest piece */
     size_t  lingered;
     void (*gone)(void *arg);
     void *gone_arg;
@@ -224,21 +227,51 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     flush(arg);
 }
 
+/* Of those for whom much waits, the one for whom it waits longest; if there is none, the heaviest.
+ * So it is not who happens to be answered next, and reads. */
+static struct connection *find_slowest(const struct connections *all)
+{
+    struct connection *c, *slowest = NULL, *heaviest = LIST_FIRST(&all->open);
+
+    LIST_FOREACH (c, &all->open, entry) {
+        if (c->out.room >= MUCH && (!slowest || c->waits_since_ms <= slowest->waits_since_ms))
+            slowest = c;
+        if (c->out.room > heaviest->out.room)
+            heaviest = c;
+    }
+    return slowest ? slowest : heaviest;
+}
+
+static void drop_slowest(struct connections *all)
+{
+    struct connection *c = find_slowest(all);
+
+    all->counts.heavy += c->state != DEAD;
+    die(c);
+    buf_done(&c->out); /* now, not in the sweep: the next one to be answered needs the room */
+    buf_init(&c->out, OUTPUT_MAX);
+    c->out_from = 0;
+    count(c);
+}
+
 static void queue(struct connection *c, const char *data, size_t size)
 {
-    if (waiting_out(c) == 0)
+    if (waiting_out(c) == 0) {
         set_due(c, IDLE_MS);
+        c->waits_since_ms = clock_ms();
+        c->largest = 0;
+    }
+    if (size > c->largest)
+        c->largest = size;
     if (buf_add(&c->out, data, size) < 0) {
         die(c);
         return;
     }
     count(c);
-    if (c->all->output > CONNECTIONS_OUTPUT_MAX) {
-        c->all->counts.heavy++;
-        die(c);
-    } else if (!c->gathers) {
+    while (c->all->output > c->all->output_max)
+        drop_slowest(c->all);
+    if (c->state != DEAD && !c->gathers)
         event_add(&c->writable, NULL);
-    }
 }
 
 void connection_write(struct connection *c, const void *data, size_t size)
@@ -247,7 +280,7 @@ void connection_write(struct connection *c, const void *data, size_t size)
 
     if (c->state == DEAD)
         return;
-    if (waiting_out(c) > UNREAD_MAX) {
+    if (waiting_out(c) > UNREAD_MAX + c->largest) {
         die(c);
         return;
     }
@@ -558,6 +591,7 @@ void connections_init(struct connections *all, struct event_base *base, int64_t 
         .base = base,
         .max = most_connections(),
         .input_max = CONNECTIONS_INPUT_MAX,
+        .output_max = CONNECTIONS_OUTPUT_MAX,
         .request_ms = request_ms > 0 ? request_ms : CONNECTION_REQUEST_MS,
         .read = malloc(READ_SIZE),
         .ops = ops,

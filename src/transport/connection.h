@@ -52,7 +52,7 @@ struct connections {
     SLIST_HEAD(connection_work, connection) work; /* to be freed, or to go on */
     size_t                       n, max;
     size_t                       input, output; /* bytes held */
-    size_t                       input_max;
+    size_t                       input_max, output_max;
     int64_t                      request_ms;
     struct connection_counts     counts;
     struct later                 sweep;

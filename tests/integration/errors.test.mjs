@@ -62,6 +62,7 @@ const provoke = {
     const calls = Array.from({ length: 140 }, () => few.once('await new Promise((resolve) => setTimeout(resolve, 300))').catch(() => {}));
     return Promise.race(calls.map((call) => call.then((r) => r?.isError ? r : new Promise(() => {}))));
   },
+  LOW_MEMORY: async (t) => (await connectFor(t, modern, ['--reserve', '100000g', '--wait', '0'])).once('1'),
   CANNOT_START: async (t) => (await connectFor(t, { ...modern, lacks: 'jerboa-jail' })).call('sandbox_initialize'),
   STOPPED: async () => (await stopped())[1],
   PORT: async (t) => {

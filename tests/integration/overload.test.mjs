@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { limit, nothingAhead, tempDir, until } from './jerboa.mjs';
+import { isRoot, limit, nothingAhead, start, tempDir, until } from './jerboa.mjs';
 import { modern } from './mcp.mjs';
-import { connectTo, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
+import { connectTo, inside, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
 
 nothingAhead();
 
@@ -13,9 +13,11 @@ const names = ['ada', 'bob', 'eve', 'joe'];
 const kinds = { ada: { mode: { pin: modern } }, bob: { mode: { pin: modern } }, eve: { mode: 'legacy' }, joe: { sdk: 1 } };
 
 /** A server, and a client of each name. */
-async function serve(t, ...args) {
+const serve = (t, ...args) => serveIn(t, [], ...args);
+
+async function serveIn(t, wrap, ...args) {
   const files = tempDir(t);
-  const server = await serveHttp(t, ['--tokens', tokensFile(t, names), '--files', files, ...args]);
+  const server = await serveHttp(t, ['--tokens', tokensFile(t, names), '--files', files, ...args], { wrap });
   const clients = await Promise.all(names.map((name) => connectTo(server.url, { ...kinds[name], token: tokenOf(name) })));
   t.after(() => Promise.all(clients.map(({ client }) => client.close())));
   return { ...server, files, ...Object.fromEntries(names.map((name, i) => [name, clients[i]])) };
@@ -184,5 +186,72 @@ describe('nobody starves', limit, () => {
     await stop(ada, id);
     ran(await modest.answer);
     await Promise.all([ada.client.close(), bob.client.close()]);
+  });
+});
+
+/** A memory cgroup of the test's own below its own, with a limit: how to start something in it, and how much is left. */
+function memoryGroup(bytes) {
+  const own = /^\d+:memory:(.*)$/m.exec(fs.readFileSync('/proc/self/cgroup', 'utf8'))[1];
+  const dir = path.join('/sys/fs/cgroup/memory', own, `overload-${process.pid}`);
+  const number = (file, word = '') => +/\d+/.exec(fs.readFileSync(path.join(dir, file), 'utf8').split(word && `\n${word} `).slice(word ? 1 : 0).join(''))[0];
+  fs.mkdirSync(dir);
+  fs.writeFileSync(path.join(dir, 'memory.limit_in_bytes'), `${bytes}`);
+  return {
+    wrap: ['sh', '-c', `echo $$ >${dir}/tasks; exec "$@"`, 'sh'],
+    left: () => bytes - number('memory.usage_in_bytes') + number('memory.stat', 'total_inactive_file') + number('memory.stat', 'total_active_file'),
+    kills: () => number('memory.oom_control', 'oom_kill'),
+    remove: () => until(() => { try { fs.rmdirSync(dir); return true; } catch { return false; } }, `${dir} is not empty`),
+  };
+}
+
+describe('memory is short', limit, () => {
+  const skip = !(isRoot && fs.existsSync('/sys/fs/cgroup/memory/tasks')) && 'only root makes a cgroup around the server; this one is of cgroup v1';
+  const MiB = 1 << 20;
+
+  test('what was made ahead goes first, new sandboxes wait, the kernel has to kill nobody; then all comes back', { ...limit, skip }, async (t) => {
+    const group = memoryGroup(1024 * MiB);
+    const s = await serveIn(t, group.wrap, '--reserve', '200m', '--wait', '10m', '--pool', '2', '--pool-memory', '64m', '--hold', '10m', '--idle', '0');
+    const nodes = () => inside(s.pid).filter((name) => /^node|^MainThread/.test(name)).length;
+    const id = await sandbox(s.ada); // it holds one; and its folder's kind has spares from now on
+    ran(await s.ada.call('run_js', { container_id: id, code: 'console.log("ran")' }));
+    await until(() => nodes() >= 2, () => `${nodes()} Nodes wait: ${inside(s.pid)}`);
+    const [command, ...before] = [...group.wrap, process.execPath];
+    const hog = start([...before, '-e', `let n = 0; const kept = []; process.stdin.on('data', (d) => { kept.push(Buffer.alloc(+d, 1)); console.log(++n); })`], { program: command, seconds: 120 });
+    t.after(async () => {
+      hog.kill('SIGKILL');
+      await hog.ended;
+      await group.remove(); // hooks run in their order: the server is gone
+    });
+    let pieces = 0;
+    const fillTo = async (left) => {
+      hog.stdin.write(`${group.left() - left}`);
+      pieces++;
+      await until(() => hog.text('stdout').includes(`${pieces}\n`), 'the hog does not eat');
+    };
+    await fillTo(250 * MiB);
+    await until(() => nodes() === 0, () => `still held: ${inside(s.pid)}`);
+    ran(await s.ada.call('run_js', { container_id: id, code: 'console.log("ran")' })); // who has one goes on
+    await fillTo(120 * MiB);
+    const call = waits(s.bob);
+    assert.match(await call.waiting, /: the server's machine has too little memory left$/);
+    assert.equal(nodes(), 0);
+    hog.kill('SIGKILL');
+    await hog.ended;
+    ran(await call.answer);
+    await until(() => nodes() >= 1, 'nothing is made ahead any more');
+    assert.equal(group.kills(), 0);
+    assert.match(s.log(), /memory is short, \d+ MiB are left/);
+  });
+
+  test('who waits for it is told to try again', limit, async (t) => {
+    const s = await serve(t, '--reserve', '100000g', '--wait', '1s');
+    refused(await s.ada.call('sandbox_initialize'), /^The server's machine has \d+ MiB of memory left, too little for one more sandbox, and that did not change within 1 s: try again in \d+ s, [^\n]+\.$/);
+  });
+
+  test('when the kernel has to choose, it takes what runs in a sandbox', limit, async (t) => {
+    const s = await serve(t, '--reserve', '0');
+    const r = await s.ada.call('run_js_ephemeral', { code: `import fs from 'node:fs'; console.log(fs.readFileSync('/proc/self/oom_score_adj', 'utf8'))` });
+    assert.ok(r.structuredContent.stdout.trim() >= 500, text(r));
+    assert.ok(+fs.readFileSync(`/proc/${s.pid}/oom_score_adj`, 'utf8') < 500);
   });
 });

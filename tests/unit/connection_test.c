@@ -316,6 +316,28 @@ static void a_request_that_comes_is_refused(void **state)
     assert_in_range(w.all.input, 0, 8 << 10);
 }
 
+/* Who does not read what he asked for has to go, and not who comes after him and reads. */
+static void what_nobody_reads_makes_room(void **state)
+{
+    int    slow = client(), reads = client();
+    size_t read = 0;
+
+    (void)state;
+    w.all.output_max = 5 << 20;
+    say(slow, ASK("/large") ASK("/large") ASK("/large"));
+    assert_int_equal(w.all.n, 2);
+    w.all.output_max = w.all.output + LARGE / 2;
+    say(reads, ASK("/large"));
+    assert_int_equal(w.all.counts.heavy, 1);
+    assert_in_range(w.all.output, 0, 2 * LARGE);
+    for (size_t n = 1; n > 0; read += n)
+        n = strlen(hear(reads, 300000));
+    assert_in_range(read, LARGE, LARGE + 100);
+    assert_int_equal(w.all.n, 1);
+    say(reads, ASK("/"));
+    assert_string_equal(hear_all(reads), OK);
+}
+
 /* ---- time ---- */
 
 static void a_request_has_its_time(void **state)
@@ -418,17 +440,12 @@ static void who_says_nothing_is_closed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(answers_in_their_order),
-        TEST(who_leaves_is_told_of_once),
-        TEST(half_a_request_has_a_minute),
-        TEST(what_is_pipelined_is_bounded_together),
-        TEST(who_leaves_is_noticed_then_too),
-        TEST(a_request_that_comes_is_refused),
-        TEST(a_request_has_its_time),
-        TEST(empty_lines_do_not_stretch_it),
-        TEST(reading_slowly_does_not_stretch_it),
-        TEST(who_reads_slowly_is_waited_for),
-        TEST(who_does_not_read_is_not),
+        TEST(answers_in_their_order),         TEST(who_leaves_is_told_of_once),
+        TEST(half_a_request_has_a_minute),    TEST(what_is_pipelined_is_bounded_together),
+        TEST(who_leaves_is_noticed_then_too), TEST(a_request_that_comes_is_refused),
+        TEST(what_nobody_reads_makes_room),   TEST(a_request_has_its_time),
+        TEST(empty_lines_do_not_stretch_it),  TEST(reading_slowly_does_not_stretch_it),
+        TEST(who_reads_slowly_is_waited_for), TEST(who_does_not_read_is_not),
         TEST(who_says_nothing_is_closed),
     };
 

@@ -1,4 +1,4 @@
-#include "jail/cgroup_file.h"
+#include "base/cgroup_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
