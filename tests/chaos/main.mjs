@@ -65,7 +65,7 @@ const bad = /Sanitizer|runtime error|Assertion|assert/;
 async function round(world, struck, random) {
   const told = [], took = {};
   const needs = struck.flatMap((d) => d.needs ?? []);
-  const server = await world.serve();
+  const server = await world.serve(random.below(3) === 0 ? ['--pool', '0', '--hold', '0'] : []);
   world.clients = [];
   world.waits = [];
   for (const kind of ['stdio', 'legacy', 'modern']) world.join(kind, planFor(random.child(), `${kind}${random.below(1e6)}`, needs));

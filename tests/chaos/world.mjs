@@ -79,9 +79,10 @@ export async function makeWorld() {
       world.waits.push(wait);
     },
 
-    /** A server on HTTP. */
-    async serve() {
-      const server = start([...enter.slice(1), program, ...args, '--http', '127.0.0.1:0'], { program: enter[0], env, seconds: 300, stdio: ['ignore', 'ignore', 'pipe'] });
+    /** A server on HTTP; `more` options are those of the stdio client's, too. */
+    async serve(more) {
+      world.args = [...args, ...more];
+      const server = start([...enter.slice(1), program, ...world.args, '--http', '127.0.0.1:0'], { program: enter[0], env, seconds: 300, stdio: ['ignore', 'ignore', 'pipe'] });
       server.url = await until(() => /listening on (\S+)\n/.exec(server.text('stderr'))?.[1] ?? (server.exitCode !== null && assert.fail(server.text('stderr'))), () => `not listening: ${server.text('stderr')}`);
       world.server = server;
       return server;
@@ -91,7 +92,7 @@ export async function makeWorld() {
     join(kind, plan) {
       const child = spawn(process.execPath, [path.join(import.meta.dirname, 'client.mjs')], { env: childEnv(env && { ...env, LD_PRELOAD: '' }), stdio: ['pipe', 'pipe', 'pipe'] });
       const client = { kind, child, facts: [], log: '', isGone: false };
-      const command = ['env', `LD_PRELOAD=${env.LD_PRELOAD}`, ...enter, program, ...args];
+      const command = ['env', `LD_PRELOAD=${env.LD_PRELOAD}`, ...enter, program, ...world.args];
       let rest = '';
       child.stdin.on('error', () => {});
       child.stdin.write(`${JSON.stringify({ kind, plan, url: world.server.url, command })}\n`);

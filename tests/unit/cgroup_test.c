@@ -304,7 +304,7 @@ static void assert_enters(const int *fds, int n, const char *const *names, int n
         assert_int_equal(write(fds[i], "0", 1), 1);
         close(fds[i]);
     }
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n_names; i++)
         assert_text(names[i], "0");
 }
 
