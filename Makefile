@@ -4,6 +4,8 @@ PREFIX  ?= /usr/local
 BUILD   ?= build
 ASAN    := build-asan
 TIME    ?= 120
+RUNS    ?= 10000
+MINUTES ?= 20
 SUITES  ?= unit fuzz docs integration escape conformance
 WERROR  := $(if $(CI),true,false)
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
@@ -32,6 +34,7 @@ test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, linters, fuzzers
 	@tools/fuzz 10
 	@tools/cross $(SUDO)
 	@$(MAKE) --no-print-directory bench-short
+	@tools/soak $(BUILD) 300 0.15
 
 cross: $(STAMP) ## build for arm64 and run its unit tests under qemu
 	@tools/cross $(SUDO)
@@ -53,6 +56,9 @@ bench-profile: all ## where the time of a run_js and of a cold start goes, by pe
 
 bench-parts: all ## what single parts cost, as ratios within one run
 	@bench/run $(BUILD) parts
+
+soak: all ## does a server grow? 10,000 runs, 20 minutes of mixed load; RUNS=N, MINUTES=N
+	@tools/soak $(BUILD) $(RUNS) $(MINUTES)
 
 fuzz: $(STAMP) ## fuzz each target for TIME seconds
 	@tools/fuzz $(TIME)
@@ -83,4 +89,4 @@ $(ASAN)/build.ninja: | $(STAMP)
 	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
 	@mv $(ASAN).log $(ASAN)/setup.log
 
-.PHONY: all run test conformance test-full cross guest bench bench-short bench-profile bench-parts fuzz format install clean help
+.PHONY: all run test conformance test-full cross guest soak bench bench-short bench-profile bench-parts fuzz format install clean help
