@@ -5,6 +5,8 @@ BUILD   ?= build
 ASAN    := build-asan
 TIME    ?= 120
 SHARE   ?= 1
+RUNS    ?= 10000
+MINUTES ?= 20
 SUITES  ?= unit fuzz docs integration escape conformance
 WERROR  := $(if $(CI),true,false)
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
@@ -35,6 +37,7 @@ test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, linters, fuzzers
 	@tools/cross $(SUDO)
 	@$(MAKE) --no-print-directory faults SHARE=60
 	@$(MAKE) --no-print-directory bench-short
+	@tools/soak $(BUILD) 300 0.15
 
 cross: $(STAMP) ## build for arm64 and run its unit tests under qemu
 	@tools/cross $(SUDO)
@@ -62,6 +65,9 @@ bench-parts: all ## what single parts cost, as ratios within one run
 
 chaos: all ## disasters under load: N=100 rounds (each disaster once), SEED=… replays; root
 	@$(SUDO) env N=$(N) SEED=$(SEED) ONLY="$(ONLY)" tools/chaos $(BUILD)
+
+soak: all ## does a server grow? 10,000 runs, 20 minutes of mixed load; RUNS=N, MINUTES=N
+	@tools/soak $(BUILD) $(RUNS) $(MINUTES)
 
 fuzz: $(STAMP) ## fuzz each target for TIME seconds
 	@tools/fuzz $(TIME)
@@ -92,4 +98,4 @@ $(ASAN)/build.ninja: | $(STAMP)
 	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
 	@mv $(ASAN).log $(ASAN)/setup.log
 
-.PHONY: all run test conformance test-full cross guest chaos faults bench bench-short bench-profile bench-parts fuzz format install clean help
+.PHONY: all run test conformance test-full cross guest chaos faults bench bench-short bench-profile bench-parts fuzz format install clean help soak

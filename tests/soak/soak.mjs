@@ -2,7 +2,7 @@
 // one store: one on stdio, one on HTTP with tokens, sessions that come and go, an audit log, a registry on loopback, `jerboa gc` now and then.
 //
 // Before and after each part the servers come to rest: then all counts of gauge.mjs must be the same. Memory of their own may have grown, from a fifth of the
-// time on, by BOUND_KIB at most: see docs/soak.md for why so much. Writes soak.json into the build directory; ends with `N passed, N failed`.
+// time on, by BOUND_KIB at most: see docs/soak.md for why so much. A long one writes soak.json and soak.svg into the build directory. Ends with `N passed, N failed`.
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -14,11 +14,14 @@ import { connectTo, ownStore, program, serveHttp, tokenOf, tokensFile } from '..
 import { connect } from '../integration/tools.mjs';
 import { makeToken, publish, startVerdaccio } from '../integration/verdaccio.mjs';
 import { counts, difference, gauge, growth, isConnected, sameCounts, watch } from './gauge.mjs';
+import { draw } from './picture.mjs';
 import { drawWork, packagesOfWorks, works } from './works.mjs';
 
 const RUNS = Number(process.argv[2] || 10_000), MINUTES = Number(process.argv[3] || 20);
 const TINY = RUNS < 1000;
 const SAMPLE_MS = TINY ? 250 : 2000;
+const POOL = 2; // sandboxes made ahead; one more under load, which goes after a minute in which it was not needed
+const REST_S = TINY ? 60 : 300;
 const BOUND_KIB = 1024;
 const OUTPUTS = 64; // that a server keeps: filled first, so that they are as many at each rest
 const sanitized = fs.readFileSync(program).includes('__asan_init'); // its memory says nothing then
@@ -37,23 +40,23 @@ function judge(name, ok, words) {
   console.log(`${ok ? 'ok    ' : 'FAILED'} ${name}: ${words}`);
 }
 
-/** What it holds when nothing changes any more, and no client keeps a connection to its port. */
+/** What it holds when nothing changes any more: its pool has fallen to what it always has, and no client keeps a connection to its port. */
 async function rest(pid, home, port) {
   let last = gauge(pid, home), since = performance.now();
   await until(() => {
     const now = gauge(pid, home);
-    if (!sameCounts(last, now) || isConnected(port)) since = performance.now();
+    if (!sameCounts(last, now) || now.jails !== POOL || isConnected(port)) since = performance.now();
     last = now;
     return performance.now() - since > 1500;
-  }, 'the server does not come to rest', 120);
+  }, () => `the server does not come to rest: ${JSON.stringify(last)}`, REST_S);
   return last;
 }
 
 /** It comes back to that, or stays away from it. */
 async function comesBack(name, pid, home, before, port) {
   let last;
-  const came = await until(async () => sameCounts(before, last = await rest(pid, home, port)), '', TINY ? 30 : 300).then(() => true, () => false);
-  judge(`${name}: counts at rest`, came, came ? counts.map((c) => `${c} ${last[c]}`).join(', ') : difference(before, last));
+  const came = await until(async () => sameCounts(before, last = await rest(pid, home, port)), '', REST_S).then(() => true, () => false);
+  judge(`${name}: counts at rest`, came, came ? counts.map((c) => `${c} ${last[c]}`).join(', ') : difference(before, last ?? gauge(pid, home)));
   return last;
 }
 
@@ -67,7 +70,7 @@ function judgeMemory(name, samples) {
 /** So many at a time, until next() says undefined. */
 const inParallel = (atOnce, work) => Promise.all(Array.from({ length: atOnce }, async (_, i) => { while (await work(i)); }));
 
-const sized = (more) => ['--pool', '2', '--pool-memory', TINY ? '32m' : '48m', '--memory', '128m', ...more];
+const sized = (more) => ['--pool', `${POOL}`, '--pool-memory', TINY ? '32m' : '48m', '--memory', '128m', ...more];
 
 // ---- part 1 ----
 
@@ -204,7 +207,8 @@ async function mixed(home) {
 const machine = () => ({ cores: os.availableParallelism(), cpu: os.cpus()[0].model, kernel: os.release(), loadBefore: os.loadavg()[0] });
 const report = { date: new Date().toISOString().slice(0, 10), machine: machine(), node: process.version, user: isRoot ? 'root' : 'an ordinary user',
   version: execFileSync(program, ['--version'], { encoding: 'utf8' }).trim() };
-const keep = () => fs.writeFileSync(path.join(build, 'soak.json'), JSON.stringify(report));
+const write = (name, text) => fs.writeFileSync(path.join(build, name), text);
+const keep = () => { if (!TINY) { write('soak.json', JSON.stringify(report)); write('soak.svg', draw(report)); } };
 try {
   const home = ownStore(t);
   report.runs = await manyRuns(home);
