@@ -33,7 +33,7 @@ test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, linters, fuzzers
 	@tools/lint
 	@tools/fuzz 10
 	@tools/cross $(SUDO)
-	@$(MAKE) --no-print-directory faults SHARE=60
+	@$(MAKE) --no-print-directory faults SHARE=30
 	@$(MAKE) --no-print-directory bench-short
 
 cross: $(STAMP) ## build for arm64 and run its unit tests under qemu
