@@ -35,7 +35,7 @@ test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, linters, fuzzers
 	@tools/lint
 	@tools/fuzz 10
 	@tools/cross $(SUDO)
-	@$(MAKE) --no-print-directory faults SHARE=60
+	@$(MAKE) --no-print-directory faults SHARE=30
 	@$(MAKE) --no-print-directory bench-short
 	@tools/soak $(BUILD) 300 0.15
 
@@ -48,6 +48,12 @@ guest: all ## cgroup v2 in an emulated Debian with systemd, as root and as a use
 
 faults: all ## each system call of ours fails once, each in a run of its own: an hour or more; SHARE=N every N-th
 	@tools/faults $(BUILD) $(SHARE)
+
+memcheck: all ## unit and integration tests under valgrind: hours
+	@tools/memcheck $(BUILD)
+
+analyze: all ## gcc's analyzer over src
+	@tools/analyze
 
 bench: all ## Jerboa beside its peers, docker included, in one run: some minutes; ROUNDS=N
 	@PACKAGES=bench/packages.txt tools/packages $(SUDO)
@@ -81,7 +87,7 @@ install: $(BUILD)/build.ninja ## install below PREFIX
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet --no-rebuild
 
 clean: ## remove what was built; the store in ~/.cache/jerboa stays
-	@rm -rf build build-asan build-fuzz build-arm64 build-arm64.sysroot $(STAMP)
+	@rm -rf build build-asan build-fuzz build-arm64 build-arm64.sysroot $(BUILD).memcheck $(STAMP)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -98,4 +104,4 @@ $(ASAN)/build.ninja: | $(STAMP)
 	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
 	@mv $(ASAN).log $(ASAN)/setup.log
 
-.PHONY: all run test conformance test-full cross guest chaos faults bench bench-short bench-profile bench-parts fuzz format install clean help soak
+.PHONY: all run test conformance test-full cross guest chaos soak faults memcheck analyze bench bench-short bench-profile bench-parts fuzz format install clean help

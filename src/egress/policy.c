@@ -1,5 +1,6 @@
 #include "egress/policy.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,7 +98,7 @@ static int split(char *text, char **ret_host, char **ret_bits, char **ret_ports)
 
 static int parse_rule(const char *text, struct rule *ret, struct err *e)
 {
-    autofree char *copy = strdup(text);
+    autofree char *copy = str_dup(text);
     char          *host, *bits, *ports;
     bool           ok;
 
@@ -282,6 +283,7 @@ bool policy_allows_name_at(const struct policy *p, const char *name, uint16_t po
 
 bool policy_allows_address_at(const struct policy *p, const struct ip *address, uint16_t port)
 {
+    assert(address);
     return port > 0 && allows(p, NULL, address, port);
 }
 

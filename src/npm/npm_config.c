@@ -306,7 +306,7 @@ struct npm_trust npm_config_trust(const struct npm_config *c)
     trust.ca = npm_config_get(c, "ca");
     if (trust.cafile && access(trust.cafile, F_OK) < 0)
         trust.cafile = NULL; /* as npm */
-    if (trust.cafile && trust.ca &&
+    if (trust.cafile && trust.ca && file && ca &&
         (ca->layer > file->layer || (ca->layer == file->layer && ca > file)))
         trust.cafile = NULL;
     if (trust.cafile)

@@ -113,17 +113,18 @@ int serve_run(struct mcp_server *s, struct event_base *base, const struct serve_
 {
     struct serving v = {.base = base};
     struct event  *signals[ENDS] = {0};
-    int            r;
+    int            r = 0;
 
     signal(SIGPIPE, SIG_IGN); /* nobody may read our stderr any more */
-    for (size_t i = 0; i < ENDS; i++) {
+    for (size_t i = 0; i < ENDS && r == 0; i++) {
         if (ends[i] == SIGHUP && is_ignored(SIGHUP))
             continue;
         signals[i] = evsignal_new(base, ends[i], on_signal, &v);
         if (!signals[i] || event_add(signals[i], NULL) < 0)
-            abort();
+            r = err_sys(e, "watch for signal %d", ends[i]);
     }
-    r = start(&v, s, o, e);
+    if (r == 0)
+        r = start(&v, s, o, e);
     if (r == 0)
         event_base_dispatch(base);
     if (v.http)

@@ -1,7 +1,7 @@
 // Every system call of ours fails once. `node run.mjs SHARE [PATTERN]`: of the faults whose names hold PATTERN, one of each class of each role, and every
 // SHARE-th, from an offset that is printed (OFFSET= chooses it); 1 is all of them. A workload is run once to count the calls of each role and class
 // (tests/programs/faults.c), and then once for each of them, which fails. What must hold is the same for all: it goes well, or ends with one sentence;
-// nobody dies of a mistake or hangs; nothing is left; and a server serves the next call, unless it has ended with its sentence.
+// nobody dies of a mistake or hangs; nothing is left, but cgroups by a jail whose cleaning up fails, which the next start sweeps; and a server serves the next call, unless it has ended with its sentence.
 import fs from 'node:fs';
 import path from 'node:path';
 import { build, leftovers, start, sweep, tempDir, until } from '../integration/jerboa.mjs';
@@ -27,7 +27,8 @@ async function once(workload, home, fault = []) {
   for (const [, role, signal] of told().filter(([word]) => word === 'died')) r.wrong.push(`${role} died of SIG${signal}`);
   let left;
   const isGone = () => (left = [...leftovers(programs), ...storeFiles(home).filter((name) => !before.includes(name) && name !== 'downloads')]).length === 0;
-  await until(isGone, '', 10).catch(() => r.wrong.push(`left behind: ${left}`));
+  await until(isGone, '', 10).catch(() => {});
+  if (left.some((what) => fault[0] !== 'jail' || !isCgroup.test(what))) r.wrong.push(`left behind: ${left}`);
   if (left.length) await sweep({ evenLocked: true }).catch((e) => r.wrong.push(e.message));
   return { ...r, fired: fired(), told: told() };
 }
@@ -35,12 +36,15 @@ async function once(workload, home, fault = []) {
 /** Of a class's calls: one, which is another one each time, and every SHARE-th. */
 const chosen = (n) => Array.from({ length: n }, (_, i) => i).filter((i) => i === offset % n || i % +share === offset % +share);
 
+/** What a jail leaves when its cleaning up fails; the next start sweeps it. */
+const isCgroup = /^\/sys\/fs\/cgroup\/.*\/jerboa-\d+$/;
+
 let passed = 0, failed = 0;
 console.log(`faults: every ${share}th that has '${pattern}', OFFSET=${offset}`);
 for (const workload of workloads.filter(({ name }) => !pattern || pattern.startsWith(name))) {
   const home = ownStore(), plain = await once(workload, home);
   if (plain.wrong.length) throw new Error(`${workload.name} without a fault: ${plain.wrong.join('; ')} ${plain.stderr}`);
-  const isMeant = (role) => +share === 1 || !workload.sampled || workload.sampled.test(role);
+  const isMeant = (role) => +share === 1 || pattern.includes(' ') || !workload.sampled || workload.sampled.test(role);
   for (const [, role, kind, n] of plain.told.filter(([word, role]) => word === 'count' && isMeant(role)))
     for (const fault of chosen(+n).map((i) => [role, kind, `${i + 1}`])) {
       const name = `${workload.name} ${fault.join(' ')}`;
