@@ -389,19 +389,37 @@ static void count(const struct cgroup *c, const char *run, bool before_kill,
     }
 }
 
+static void kill_run(const struct cgroup *c, const char *name)
+{
+    char       path[64];
+    autofd int dir =
+        openat(c->dirs[found.of[CGROUP_PIDS]], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    snprintf(path, sizeof path, "/%s%u/%s", name_prefix(), c->slot, name);
+    if (dir >= 0)
+        found.version->kill(dir, path);
+}
+
 void cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_ended *ret)
 {
-    char name[32], path[64];
+    char name[32];
 
     *ret = (struct message_group_ended){0};
     run_name(run, name, sizeof name);
-    snprintf(path, sizeof path, "/%s%u/%s", name_prefix(), c->slot, name);
-    autofd int dir =
-        openat(c->dirs[found.of[CGROUP_PIDS]], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     count(c, name, true, ret);
-    if (dir >= 0)
-        found.version->kill(dir, path);
+    kill_run(c, name);
     count(c, name, false, ret);
+}
+
+void cgroup_kill_refused(const struct cgroup *c, uint32_t run)
+{
+    struct message_group_ended counters = {0};
+    char                       name[32];
+
+    run_name(run, name, sizeof name);
+    count(c, name, true, &counters);
+    if (counters.forks_refused > 0)
+        kill_run(c, name);
 }
 
 void cgroup_remove_run(const struct cgroup *c, uint32_t run)

@@ -56,6 +56,16 @@ static void make_group(struct jail *j, uint32_t group)
         fd_close(&fds[--n]);
 }
 
+/* A Node that was held and did not get all its threads, because somebody outside had taken the
+ * last, hangs for ever. Killed before it took the byte that lets it go, it has another one in its
+ * place (sandbox/run.c); had it taken that, the verdict says what was refused. */
+static void run_group(struct jail *j, uint32_t group)
+{
+    j->runs++;
+    if (jail_has_cgroup(j))
+        cgroup_kill_refused(&j->cgroup, group);
+}
+
 static void end_watched(struct jail *j, struct message_group_ended *ret)
 {
     watch_end(&j->watch);
@@ -119,7 +129,7 @@ static int handle_frame(struct jail *j, const struct frame *f, struct err *e)
         make_group(j, f->channel);
         return 0;
     case FRAME_GROUP_RUN: /* made and waiting needs no looks; this does */
-        j->runs++;
+        run_group(j, f->channel);
         return 0;
     case FRAME_GROUP_END:
         end_group(j, f->channel);
