@@ -26,7 +26,8 @@ function schedule(random) {
   const first = random.shuffled(chosen);
   return Array.from({ length: rounds }, (_, i) => {
     const one = first[i] ?? random.of(chosen), two = random.of(chosen);
-    return i >= first.length && i % 3 === 2 && two !== one ? [one, two] : [one];
+    const isPair = two !== one && ![[one, two], [two, one]].some(([a, b]) => a.mayHangInstalls && b.needs?.includes('withPackage'));
+    return i >= first.length && i % 3 === 2 && isPair ? [one, two] : [one];
   });
 }
 
