@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cgroup_file.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "base/cgroup_file.h"
 #include "jail/cgroup_kill.h"
 #include "jail/cgroup_version.h"
 #include "jail/idrange.h"
@@ -401,22 +401,40 @@ static void count(const struct cgroup *c, const char *run, bool before_kill,
     }
 }
 
+/* One that was never made has no members. */
+static int kill_run(const struct cgroup *c, const char *name)
+{
+    char       path[64];
+    autofd int dir =
+        openat(c->dirs[found.of[CGROUP_PIDS]], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (dir < 0)
+        return errno == ENOENT ? 0 : -1;
+    snprintf(path, sizeof path, "/%s%u/%s", name_prefix(), c->slot, name);
+    found.version->kill(dir, path);
+    return 0;
+}
+
 int cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_ended *ret)
 {
-    char name[32], path[64];
+    char name[32];
 
     *ret = (struct message_group_ended){0};
     run_name(run, name, sizeof name);
-    snprintf(path, sizeof path, "/%s%u/%s", name_prefix(), c->slot, name);
-    autofd int dir =
-        openat(c->dirs[found.of[CGROUP_PIDS]], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0 && errno != ENOENT) /* one that was never made has no members */
-        return -1;
     count(c, name, true, ret);
-    if (dir >= 0)
-        found.version->kill(dir, path);
+    TRY(kill_run(c, name));
     count(c, name, false, ret);
     return 0;
+}
+
+int cgroup_kill_refused(const struct cgroup *c, uint32_t run)
+{
+    struct message_group_ended counters = {0};
+    char                       name[32];
+
+    run_name(run, name, sizeof name);
+    count(c, name, true, &counters);
+    return counters.forks_refused > 0 ? kill_run(c, name) : 0;
 }
 
 void cgroup_remove_run(const struct cgroup *c, uint32_t run)

@@ -63,6 +63,8 @@ int cgroup_make_run(const struct cgroup *c, const struct cgroup_limits *limits, 
  * could not be found, and may live. */
 int  cgroup_end_run(const struct cgroup *c, uint32_t run, struct message_group_ended *ret);
 void cgroup_remove_run(const struct cgroup *c, uint32_t run); /* one that has ended */
+/* Ends every process of a run in which a fork was refused; -1 as above. */
+int cgroup_kill_refused(const struct cgroup *c, uint32_t run);
 
 /* Removes the groups of sandboxes whose jail is gone. */
 int cgroup_sweep(struct err *e);

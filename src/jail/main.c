@@ -62,6 +62,15 @@ static int make_group(struct jail *j, uint32_t group)
     return sent < 0 || told < 0 ? -1 : 0;
 }
 
+/* A Node that was held and did not get all its threads, because somebody outside had taken the
+ * last, hangs for ever. Killed before it took the byte that lets it go, it has another one in its
+ * place (sandbox/run.c); had it taken that, the verdict says what was refused. */
+static int run_group(struct jail *j, uint32_t group)
+{
+    j->runs++;
+    return jail_has_cgroup(j) ? cgroup_kill_refused(&j->cgroup, group) : 0;
+}
+
 static void end_watched(struct jail *j, struct message_group_ended *ret)
 {
     watch_end(&j->watch);
@@ -124,8 +133,7 @@ static int handle_frame(struct jail *j, const struct frame *f, struct err *e)
     case FRAME_GROUP_MAKE:
         return make_group(j, f->channel);
     case FRAME_GROUP_RUN: /* made and waiting needs no looks; this does */
-        j->runs++;
-        return 0;
+        return run_group(j, f->channel);
     case FRAME_GROUP_END:
         return end_group(j, f->channel);
     case FRAME_GROUP_DROP:

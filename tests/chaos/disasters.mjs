@@ -4,6 +4,7 @@
 //   strike   (world, random, say): hits, tells whom with `say`, and returns how it is undone (or nothing); null: nobody was there to be hit
 //   takes    who dies of it: 'server' (that of HTTP or that of stdio), 'client'. Their calls are lost, all others' are answered
 //   excuse   texts of errors that it excuses; without one, every call of who survives succeeds
+//   mayHangInstalls  an installer may hang, which is given 300 seconds: longer than anybody waits here, so nobody installs
 //   leaves   what may stay until the next start
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -143,7 +144,7 @@ export const disasters = [
     },
   },
   { // A Node that gets some of its threads and not all hangs for ever (so does a bare one): its call ends at its timeout.
-    name: 'no more processes', excuse: new RegExp(`${lost.source}|${notFetched.source}|resource temporarily unavailable|fork|spawn|EAGAIN|ended with|pids|timeout: `, 'i'),
+    name: 'no more processes', mayHangInstalls: true, excuse: new RegExp(`${lost.source}|${notFetched.source}|resource temporarily unavailable|fork|spawn|EAGAIN|ended with|pids|timeout: `, 'i'),
     async strike(world, random, say) {
       const now = +fs.readFileSync(path.join(world.pids, 'pids.current'), 'utf8') + random.below(8);
       fs.writeFileSync(path.join(world.pids, 'pids.max'), `${now}`);

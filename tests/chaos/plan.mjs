@@ -35,9 +35,10 @@ const search = () => [{ tool: 'search_npm_packages', args: { searchTerm: 'anythi
 
 const kinds = { once, withPackage, file, box, types, search };
 
-/** Lines of one client; those that a disaster needs come in between the others. */
-export function planFor(random, who, needs = []) {
+/** Lines of one client; those that a disaster needs come in between the others, and none installs anything where that `mayHang`. */
+export function planFor(random, who, needs = [], mayHang = false) {
   const names = [...random.shuffled(Object.keys(kinds)), ...Array.from({ length: 4 }, () => random.of(['once', 'file', 'box']))];
   const mixed = needs.length > 0 ? names.flatMap((name) => [random.of(needs), name]) : names;
-  return mixed.map((name) => kinds[name](random, who));
+  const lines = mixed.map((name) => kinds[name](random, who));
+  return mayHang ? lines.map((line) => line.filter((call) => !call.installs)).filter((line) => line.length > 0) : lines;
 }

@@ -162,6 +162,12 @@ export async function makeWorld() {
       }
     },
 
+    /** Room for the packages of the next rounds; nobody uses those of the last ones. */
+    prune() {
+      const { bavail, bsize } = fs.statfsSync(places.store);
+      if (bavail * bsize < 32 * mebibyte) for (const part of ['layers', 'downloads', 'cache']) fs.rmSync(path.join(places.store, part), { recursive: true, force: true });
+    },
+
     /** Half-written entries of the store. */
     halves: () => ['runtimes', 'tools', 'layers'].flatMap((part) => list(path.join(places.store, part)).filter((name) => name.startsWith('.')).map((name) => `${part}/${name}`)),
 

@@ -569,6 +569,24 @@ static void test_v2_without_kill(void **state)
     assert_int_equal(waitpid(other, &status, 0), other);
 }
 
+static void test_kill_refused(void **state)
+{
+    int status;
+
+    (void)state;
+    struct cgroup c = make_populated();
+    put("own/jerboa-7/box/run-1/pids.events", "max 0\n");
+    cgroup_kill_refused(&c, 1);
+    assert_text("own/jerboa-7/box/run-1/cgroup.kill", "");
+    put("own/jerboa-7/box/run-1/pids.events", "max 1\n");
+    pid_t kernel = start_kernel("own/jerboa-7/box/run-1", "cgroup.kill", '1', "cgroup.events",
+                                "populated 0\n");
+    cgroup_kill_refused(&c, 1);
+    assert_int_equal(waitpid(kernel, &status, 0), kernel);
+    assert_int_equal(status, 0);
+    cgroup_remove(&c);
+}
+
 /* Alive is whose jail holds the lock. */
 static void test_sweep(void **state)
 {
@@ -710,6 +728,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_v2_older_kernels, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_v2_kill, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_v2_without_kill, setup_v2, teardown),
+        cmocka_unit_test_setup_teardown(test_kill_refused, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_sweep, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_leftovers, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_place_above, setup_v2, teardown),
