@@ -30,6 +30,10 @@ const sanitized = fs.readFileSync(program).includes('__asan_init'); // its memor
 
 const afters = [];
 const t = { after: (f) => afters.unshift(f) };
+async function endAll() {
+  for (const end of afters.splice(0)) await Promise.resolve().then(end).catch((error) => judge('the end', false, error.message));
+}
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => endAll().finally(() => process.exit(1)));
 
 // ---- verdicts ----
 
@@ -219,7 +223,7 @@ try {
 } catch (error) {
   judge('the soak', false, error.stack);
 } finally {
-  for (const end of afters) await Promise.resolve().then(end).catch((error) => judge('the end', false, error.message));
+  await endAll();
 }
 keep();
 console.log(`${passed} passed, ${failed} failed`);
