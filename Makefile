@@ -37,7 +37,7 @@ test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, linters, fuzzers
 	@tools/cross $(SUDO)
 	@$(MAKE) --no-print-directory faults SHARE=30
 	@$(MAKE) --no-print-directory bench-short
-	@tools/soak $(BUILD) 300 0.15
+	@tools/soak $(BUILD) 150 0.1
 
 cross: $(STAMP) ## build for arm64 and run its unit tests under qemu
 	@tools/cross $(SUDO)

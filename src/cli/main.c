@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "base/version.h"
 #include "cli/verb.h"
 #include "config.h"
 
@@ -99,7 +100,7 @@ static int dispatch(int argc, char **argv)
     if (strcmp(argv[1], "help") == 0)
         return print_verb_help(argv[2]);
     if (strcmp(argv[1], "--version") == 0) {
-        printf("jerboa %s\n", JERBOA_VERSION);
+        printf("jerboa %s\n", version_own);
         return 0;
     }
     v = find(argv[1]);

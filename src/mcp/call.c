@@ -49,6 +49,7 @@ static void call_free(struct mcp_call *c, enum mcp_ending how)
     if (c->tell_witness)
         c->tell_witness(c->witness, how);
     c->witness = NULL;
+    LIST_REMOVE(c, entry);
     if (c->x) {
         c->x->cancel = NULL;
         if (c->x->session)
@@ -86,6 +87,14 @@ void call_give_up(struct mcp_call *c, const char *fmt, ...)
     va_end(ap);
     stop_work(c);
     mcp_call_fail(c, "%s", why);
+}
+
+void call_give_up_all(struct mcp_server *s)
+{
+    struct mcp_call *c;
+
+    while ((c = LIST_FIRST(&s->calls))) /* what one stopped may have ended any other */
+        call_give_up(c, "the server is stopping");
 }
 
 static void on_deadline(void *owner)
@@ -154,6 +163,7 @@ struct mcp_call *call_new(struct mcp_exchange *x, enum call_kind kind,
     deadline_init(&c->pause, x->server->base, on_pause, c);
     later_init(&c->again, x->server->base, call_again, c);
     later_init(&c->ask_soon, x->server->base, ask_client, c);
+    LIST_INSERT_HEAD(&x->server->calls, c, entry);
     x->cancel = on_exchange_cancel;
     x->cancel_data = c;
     return c;

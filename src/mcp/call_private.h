@@ -11,6 +11,7 @@ struct task;
 enum call_kind { CALL_TOOL, CALL_PROMPT, CALL_READ, CALL_COMPLETION, CALL_LIST };
 
 struct mcp_call {
+    LIST_ENTRY(mcp_call) entry; /* among the server's */
     enum call_kind             kind;
     struct mcp_server         *server;
     struct mcp_exchange       *x;    /* NULL once it is a task */
@@ -69,3 +70,4 @@ void call_take_answers(struct mcp_call *c, const json_t *answers);
 void call_cancel(struct mcp_call *c);
 /* Ends it without its handler, who is told as of a cancellation. */
 void call_give_up(struct mcp_call *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void call_give_up_all(struct mcp_server *s);

@@ -30,6 +30,7 @@ struct mcp_server {
     struct requests requests; /* open, and of nobody who has a session */
     LIST_HEAD(sessions, mcp_session) sessions;
     LIST_HEAD(listeners, listener) listeners;
+    LIST_HEAD(calls, mcp_call) calls; /* that are not over */
     struct tasks  *tasks;
     struct states *states; /* of requests that wait for answers: MAC key, used ones */
 };

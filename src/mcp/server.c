@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "mcp/call_private.h"
 #include "mcp/listen.h"
 #include "mcp/offer.h"
 #include "mcp/request.h"
@@ -89,6 +90,11 @@ void mcp_server_free(struct mcp_server *s)
 void mcp_server_stop(struct mcp_server *s)
 {
     listen_end_all(s);
+}
+
+void mcp_server_give_up(struct mcp_server *s)
+{
+    call_give_up_all(s);
 }
 
 /* ---- changes ---- */

@@ -90,6 +90,8 @@ void mcp_server_subscriptions(const struct mcp_server *s, mcp_each_subscription 
 
 /* Ends the open listen streams properly; what else runs is left alone. */
 void mcp_server_stop(struct mcp_server *s);
+/* Ends what runs, and tells who asked for it. From the top of the loop only. */
+void mcp_server_give_up(struct mcp_server *s);
 
 /* Something changed: who asked for it is told. `principal`: only that one is; NULL: everybody. */
 void mcp_server_tools_changed(struct mcp_server *s);

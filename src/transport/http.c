@@ -428,6 +428,7 @@ static void on_stop_time(void *owner)
 
     if (!h->cancelled) {
         h->cancelled = true;
+        mcp_server_give_up(h->server);
         cancel_all(h);
         deadline_set(&h->stop_time, LAST_FLUSH_MS);
     } else {

@@ -379,6 +379,7 @@ static void on_stop_time(void *owner)
     struct stdio *t = owner;
 
     t->overdue = true;
+    mcp_server_give_up(t->server);
     later_ask(&t->step);
 }
 

@@ -20,8 +20,9 @@ struct stdio;
 struct stdio *stdio_start(struct mcp_server *s, struct event_base *base, int in_fd, int out_fd,
                           void (*ended)(void *owner), void *owner);
 
-/* New requests are refused; listen streams are ended; the other requests finish, or are cancelled
- * after deadline_ms; what is queued is written. Then `ended`. A second call changes nothing. */
+/* New requests are refused; listen streams are ended; the other requests finish, or are given up
+ * after deadline_ms, and their clients told so; what is queued is written. Then `ended`. A second
+ * call changes nothing. */
 void stdio_stop(struct stdio *t, int64_t deadline_ms);
 /* Once it has ended: what was written went nowhere, because the client did not read it. */
 bool stdio_lost_answers(const struct stdio *t);

@@ -1,5 +1,6 @@
 // The end of a server with much to end: fifty sandboxes, calls on their way, a terminal that is closed.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { assertGone, build, nothingAhead, printed, processes, start, tempDir, until } from './jerboa.mjs';
@@ -9,7 +10,8 @@ import { answers, connectTo, inside, program, programs, serveHttp, serveStdio, t
 nothingAhead();
 
 const limit = { timeout: 300_000 };
-const COUNT = 50, PROMISED_MS = 2000;
+const sanitized = fs.readFileSync(program).includes('__asan_init'); // slower by a factor that promises nothing
+const COUNT = 50, PROMISED_MS = sanitized ? 10_000 : 2000;
 const forever = 'import { spawn } from "node:child_process"; spawn("sleep", ["1000"]); setInterval(() => {}, 1e6)';
 const sleepers = (pid) => inside(pid).filter((name) => name === 'sleep').length;
 const web = (port) => `import http from 'node:http'; http.createServer((q, s) => s.end('here')).listen(${port})`;
@@ -52,26 +54,30 @@ async function end(child, signal, ports) {
   return ms;
 }
 
+function assertTold(results) {
+  for (const r of results) assert.deepEqual([r?.isError, r?.content[0].text], [true, 'the server is stopping'], JSON.stringify(r));
+}
+
 describe(`SIGTERM with ${COUNT} sandboxes, calls on their way`, limit, () => {
-  test('stdio: no call is told to have succeeded', (t) => assertEndsSoon(t, async () => {
+  test('stdio: each call is told', (t) => assertEndsSoon(t, async () => {
     const s = serveStdio(t, ['--timeout', '120s'], { seconds: 120 });
     await s.open();
     const { ports, asked } = await fill(s.child.pid, s.call);
     const ms = await end(s.child, 'SIGTERM', ports);
-    for (const r of await Promise.all(asked.map((answer) => Promise.race([answer, { isError: true }])))) assert.ok(r.isError, JSON.stringify(r));
+    assertTold(await Promise.all(asked.map((answer) => Promise.race([answer, undefined]))));
     return ms;
   }));
 
-  test('HTTP: each connection ends, and no call is told to have succeeded', (t) => assertEndsSoon(t, async () => {
+  test('HTTP: each call is told', (t) => assertEndsSoon(t, async () => {
     const { url, child } = await serveHttp(t, ['--timeout', '120s'], { seconds: 120 });
     const call = async (name, args) => {
       const r = request(1, 'tools/call', { name, arguments: args });
-      return (await messages(await post(url, r.body, r.headers))).find((m) => m.id === 1)?.result ?? { isError: true };
+      return (await messages(await post(url, r.body, r.headers))).find((m) => m.id === 1)?.result;
     };
     const { ports, asked } = await fill(child.pid, call);
-    const ended = Promise.allSettled(asked);
+    const ended = Promise.all(asked);
     const ms = await end(child, 'SIGTERM', ports);
-    for (const { status, value } of await ended) assert.ok(status === 'rejected' || value.isError, JSON.stringify(value));
+    assertTold(await ended);
     return ms;
   }));
 });
@@ -118,8 +124,7 @@ describe('a terminal that is closed', limit, () => {
   test('a server that was started with nohup goes on', async (t) => {
     const dir = tempDir(t), child = start(['-c', 'trap "" HUP; exec "$0" serve --http 127.0.0.1:0 2>"$1"/log', program, dir], { program: '/bin/sh', stdio: ['ignore', 'ignore', 'ignore'] });
     t.after(() => child.kill('SIGKILL'));
-    const { readFileSync } = await import('node:fs');
-    const url = await until(() => { try { return /listening on (\S+)\n/.exec(readFileSync(path.join(dir, 'log'), 'utf8'))?.[1]; } catch { return undefined; } }, 'not listening');
+    const url = await until(() => { try { return /listening on (\S+)\n/.exec(fs.readFileSync(path.join(dir, 'log'), 'utf8'))?.[1]; } catch { return undefined; } }, 'not listening');
     process.kill(child.pid, 'SIGHUP');
     const c = await connectTo(url, { mode: { pin: modern } });
     assert.equal((await c.call('run_js_ephemeral', { code: 'console.log("still")' })).structuredContent.stdout, 'still\n');

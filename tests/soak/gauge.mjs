@@ -53,11 +53,11 @@ export function growth(samples) {
   return { early, late, grown: late - early };
 }
 
-/** Samples of servers, {name: pid}, each `ms`, until it is stopped. */
-export function watch(pids, home, ms) {
-  const began = performance.now(), samples = Object.fromEntries(Object.keys(pids).map((name) => [name, []]));
+/** Samples of servers, {name: {pid}}, each `ms`, until it is stopped. */
+export function watch(servers, home, ms) {
+  const began = performance.now(), samples = Object.fromEntries(Object.keys(servers).map((name) => [name, []]));
   const look = () => {
-    for (const [name, pid] of Object.entries(pids)) samples[name].push({ seconds: Math.round(performance.now() - began) / 1000, ...gauge(pid, home) });
+    for (const [name, { pid }] of Object.entries(servers)) samples[name].push({ seconds: Math.round(performance.now() - began) / 1000, ...gauge(pid, home) });
   };
   const timer = setInterval(look, ms);
   return { samples, stop: () => clearInterval(timer) };

@@ -20,9 +20,9 @@ import { drawWork, packagesOfWorks, works } from './works.mjs';
 const RUNS = Number(process.argv[2] || 10_000), MINUTES = Number(process.argv[3] || 20);
 const TINY = RUNS < 1000;
 const SAMPLE_MS = TINY ? 250 : 2000;
-const POOL = 2; // sandboxes made ahead; one more under load, which goes after a minute in which it was not needed
+const POOL = 2; // sandboxes made ahead; more under load, of which one goes in each minute in which it was not needed
 const REST_S = TINY ? 60 : 300;
-const BOUND_KIB = 1024;
+const BOUND_KIB = { runs: 256, mixed: 1024 };
 const OUTPUTS = 64; // that a server keeps: filled first, so that they are as many at each rest
 const sanitized = fs.readFileSync(program).includes('__asan_init'); // its memory says nothing then
 
@@ -30,6 +30,10 @@ const sanitized = fs.readFileSync(program).includes('__asan_init'); // its memor
 
 const afters = [];
 const t = { after: (f) => afters.unshift(f) };
+async function endAll() {
+  for (const end of afters.splice(0)) await Promise.resolve().then(end).catch((error) => judge('the end', false, error.message));
+}
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => endAll().finally(() => process.exit(1)));
 
 // ---- verdicts ----
 
@@ -40,31 +44,36 @@ function judge(name, ok, words) {
   console.log(`${ok ? 'ok    ' : 'FAILED'} ${name}: ${words}`);
 }
 
-/** What it holds when nothing changes any more: its pool has fallen to what it always has, and no client keeps a connection to its port. */
-async function rest(pid, home, port) {
-  let last = gauge(pid, home), since = performance.now();
+/**
+ * What servers, {name: {pid, spares, port}}, hold when nothing changes any more: their pools have fallen to the spares that they always have, and no client keeps
+ * a connection. All of them together, since they share cgroups and a store.
+ */
+async function rest(servers, home) {
+  const look = () => Object.fromEntries(Object.entries(servers).map(([name, { pid }]) => [name, gauge(pid, home)]));
+  const rests = (now) => Object.entries(servers).every(([name, { spares, port }]) => now[name].jails === spares && !isConnected(port) && sameCounts(last[name], now[name]));
+  let last = look(), since = performance.now();
   await until(() => {
-    const now = gauge(pid, home);
-    if (!sameCounts(last, now) || now.jails !== POOL || isConnected(port)) since = performance.now();
+    const now = look();
+    if (!rests(now)) since = performance.now();
     last = now;
     return performance.now() - since > 1500;
-  }, () => `the server does not come to rest: ${JSON.stringify(last)}`, REST_S);
+  }, () => `the servers do not come to rest: ${JSON.stringify(last)}`, REST_S);
   return last;
 }
 
-/** It comes back to that, or stays away from it. */
-async function comesBack(name, pid, home, before, port) {
-  let last;
-  const came = await until(async () => sameCounts(before, last = await rest(pid, home, port)), '', REST_S).then(() => true, () => false);
-  judge(`${name}: counts at rest`, came, came ? counts.map((c) => `${c} ${last[c]}`).join(', ') : difference(before, last ?? gauge(pid, home)));
-  return last;
+/** At rest they hold what they held before. */
+async function comeBack(part, servers, home, before) {
+  const after = await rest(servers, home).catch((error) => judge(`${part}: rest`, false, error.message));
+  for (const name of after ? Object.keys(servers) : [])
+    judge(`${part}, ${name}: counts at rest`, sameCounts(before[name], after[name]), difference(before[name], after[name]) || counts.map((c) => `${c} ${after[name][c]}`).join(', '));
+  return after;
 }
 
-function judgeMemory(name, samples) {
+function judgeMemory(name, samples, bound) {
   const { early, late, grown } = growth(samples);
-  const words = `${early} KiB, in the end ${late} KiB; at most ${BOUND_KIB} more`;
+  const words = `${early} KiB, in the end ${late} KiB; at most ${bound} more`;
   if (sanitized || TINY) console.log(`       ${name}: own memory (not judged): ${words}`);
-  else judge(`${name}: own memory`, grown <= BOUND_KIB, words);
+  else judge(`${name}: own memory`, grown <= bound, words);
 }
 
 /** So many at a time, until next() says undefined. */
@@ -84,14 +93,14 @@ async function manyRuns(home) {
     let n = 0;
     const upTo = (end) => inParallel(4, async () => { if (n < end) await ask(n++); return n < end; });
     await upTo(20);
-    const before = await rest(s.pid, home), began = performance.now();
-    const w = watch({ runs: s.pid }, home, SAMPLE_MS);
+    const servers = { runs: { pid: s.pid, spares: POOL } }, before = await rest(servers, home), began = performance.now();
+    const w = watch(servers, home, SAMPLE_MS);
     await upTo(20 + RUNS);
     w.stop();
     const seconds = (performance.now() - began) / 1e3;
     judge(`${RUNS} runs`, true, `${seconds.toFixed(0)} s, ${(RUNS / seconds).toFixed(1)} a second`);
-    const after = await comesBack(`${RUNS} runs`, s.pid, home, before);
-    judgeMemory(`${RUNS} runs`, w.samples.runs);
+    const after = await comeBack(`${RUNS} runs`, servers, home, before);
+    judgeMemory(`${RUNS} runs`, w.samples.runs, BOUND_KIB.runs);
     return { runs: RUNS, seconds, before, after, samples: w.samples };
   } finally {
     await s.close();
@@ -125,8 +134,9 @@ async function mixed(home) {
   const own = tempDir(t), shared = tempDir(t);
   const stdio = await connect({ mode: 'legacy' }, args(own, tempDir(t)), env);
   t.after(() => stdio.close());
-  const http = await serveHttp(t, [...args(shared, tempDir(t)), '--tokens', tokensFile(t, ['ada', 'bob'])], { env, seconds: MINUTES * 60 + 1800 });
-  const pids = { stdio: stdio.pid, http: http.pid }, ports = { http: new URL(http.url).port };
+  const http = await serveHttp(t, [...args(shared, tempDir(t)), ...(TINY ? ['--pool', '0'] : []), '--tokens', tokensFile(t, ['ada', 'bob'])], { env, seconds: MINUTES * 60 + 1800 });
+  // With tokens each name's folder is a kind of sandbox: none of them is always kept ready.
+  const servers = { stdio: { pid: stdio.pid, spares: POOL }, http: { pid: http.pid, spares: 0, port: new URL(http.url).port } };
 
   const seats = [ // who asks whom, one thing at a time
     { who: 'stdio' }, { who: 'stdio' },
@@ -165,11 +175,10 @@ async function mixed(home) {
     let left = OUTPUTS;
     await inParallel(4, async () => { if (left-- > 0) await one(c, place, 'much output', n++); return left > 0; });
   })));
-  const before = {};
-  for (const [name, pid] of Object.entries(pids)) before[name] = await rest(pid, home, ports[name]);
+  const before = await rest(servers, home);
   console.log(`       each work done once, ${errors.length} errors; ${MINUTES} minutes begin`);
 
-  const until = performance.now() + MINUTES * 60e3, w = watch(pids, home, SAMPLE_MS);
+  const until = performance.now() + MINUTES * 60e3, w = watch(servers, home, SAMPLE_MS);
   let collected = 0, over = false;
   const goesOn = () => performance.now() < until && errors.length < 50;
   const gc = (async () => {
@@ -194,11 +203,8 @@ async function mixed(home) {
   const all = Object.values(done).reduce((a, b) => a + b, 0);
   judge(`${MINUTES} minutes`, errors.length === 0, `${all} works, ${collected} times gc, ${errors.length} errors${errors.map((e) => `\n         ${e}`).join('')}`);
   for (const name of Object.keys(works)) judge(`  ${name}`, done[name] > 0, `${done[name] ?? 0} times`);
-  const after = {};
-  for (const [name, pid] of Object.entries(pids)) {
-    after[name] = await comesBack(`mixed load, ${name}`, pid, home, before[name], ports[name]);
-    judgeMemory(`mixed load, ${name}`, w.samples[name]);
-  }
+  const after = await comeBack('mixed load', servers, home, before);
+  for (const name of Object.keys(servers)) judgeMemory(`mixed load, ${name}`, w.samples[name], BOUND_KIB.mixed);
   return { minutes: MINUTES, works: done, before, after, samples: w.samples };
 }
 
@@ -217,7 +223,7 @@ try {
 } catch (error) {
   judge('the soak', false, error.stack);
 } finally {
-  for (const end of afters) await Promise.resolve().then(end).catch((error) => judge('the end', false, error.message));
+  await endAll();
 }
 keep();
 console.log(`${passed} passed, ${failed} failed`);

@@ -476,12 +476,16 @@ static void stop_lets_requests_finish(void **state)
 static void stop_has_a_deadline(void **state)
 {
     struct peer *p = *state;
+    json_t      *got;
 
     initialize(p, "2025-11-25");
-    say(p, CALL(1, "hang") "\n");
+    say(p, CALL("c", "hang") "\n");
     stdio_stop(p->stdio, 100);
     wait_for_end(p);
     assert_int_equal(p->cancelled, 1);
+    got = hear_answer(p, "c");
+    assert_true(json_is_true(json_object_get(json_object_get(got, "result"), "isError")));
+    json_decref(got);
     assert_silent(p);
 }
 
