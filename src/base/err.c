@@ -46,8 +46,10 @@ int err_wrap(struct err *e, const char *fmt, ...)
     vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
     snprintf(whole, sizeof whole, "%s: %s", what, e->msg);
-    memcpy(e->msg, whole, sizeof e->msg - 1);
-    e->msg[sizeof e->msg - 1] = '\0';
+    size_t n =
+        strnlen(whole, sizeof e->msg - 1); /* no byte more: errors travel between processes */
+    memcpy(e->msg, whole, n);
+    e->msg[n] = '\0';
     return -1;
 }
 

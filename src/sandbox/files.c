@@ -12,6 +12,7 @@
 #include "sandbox/files.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
@@ -244,8 +245,12 @@ bool files_is_at(const struct files *f, const char *dir)
 {
     struct stat there, here; /* ours is held open: no other gets its number */
 
-    return stat(dir, &there) == 0 && fstat(f->dir_fd, &here) == 0 && there.st_ino == here.st_ino &&
-           there.st_dev == here.st_dev;
+    if (fstat(f->dir_fd, &here) < 0)
+        return true;
+    if (stat(dir, &there) < 0) /* only a directory that is gone is another one, not one of which a
+                                  disk cannot tell just now */
+        return errno != ENOENT && errno != ENOTDIR;
+    return there.st_ino == here.st_ino && there.st_dev == here.st_dev;
 }
 
 void files_close(struct files *f)

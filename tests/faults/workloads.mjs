@@ -1,6 +1,9 @@
 // What is done while a call fails, and what must have come of it.
 import fs from 'node:fs';
-import { descendants, until } from '../integration/jerboa.mjs';
+import path from 'node:path';
+import { descendants, tempDir, until } from '../integration/jerboa.mjs';
+
+const place = tempDir();
 
 /** Lines of a log, and at most one sentence that ends it. */
 const sentence = /^(?:(?:warn|info|jerboa: warning:) [^\n]+\n)*(?:jerboa: [^\n]+\n)$/;
@@ -20,12 +23,23 @@ export const workloads = [{
 }, {
   name: 'serve',
   sampled: /^jerboa/, // in a sample the others' calls are those of `run`
-  run: session,
+  run: (begin, fired) => session(begin, fired, [], 'console.log("hello")'),
+}, {
+  name: 'files', // FILES_DIR: what a run writes there is looked at
+  sampled: /^jerboa/,
+  async run(begin, fired) {
+    const dir = fs.mkdtempSync(path.join(place, 'files-'));
+    const r = await session(begin, fired, ['--files', dir], 'await (await import("node:fs/promises")).writeFile("files/a.txt", "a"); console.log("hello")');
+    const names = fs.readdirSync(dir).filter((name) => name !== 'a.txt');
+    if (names.length) r.wrong.push(`left in FILES_DIR: ${names}`);
+    fs.rmSync(dir, { recursive: true });
+    return r;
+  },
 }];
 
 /** A session: what every tool that makes a sandbox does, once; then, when the fault has happened, a call that has to go well. */
-async function session(begin, fired) {
-  const wrong = [], child = begin(['serve', '--pool', '0', '--hold', '0'], {});
+async function session(begin, fired, args, code) {
+  const wrong = [], child = begin(['serve', '--pool', '0', '--hold', '0', ...args], {});
   const peer = talk(child), server = () => descendants(child.pid)[0]?.pid;
   const call = async (name, args) => {
     const r = await peer.ask('tools/call', { name, arguments: args });
@@ -35,10 +49,9 @@ async function session(begin, fired) {
   };
   await peer.ask('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'faults', version: '1' } });
   peer.tell('notifications/initialized');
-  const before = descriptors(server());
   const id = (await call('sandbox_initialize', {}))?.structuredContent?.container_id;
   if (id) {
-    const r = await call('run_js', { container_id: id, code: 'console.log("hello")' });
+    const r = await call('run_js', { container_id: id, code });
     if (r && !r.isError && r.structuredContent?.stdout !== 'hello\n') wrong.push(`run_js says ${JSON.stringify(r)}`);
     await call('sandbox_stop', { container_id: id });
   }
@@ -47,8 +60,9 @@ async function session(begin, fired) {
     if (r && wasFired && (r.isError || r.structuredContent?.stdout !== 'again\n')) wrong.push(`the next call fails: ${JSON.stringify(r.content)}`);
     if (wasFired) break;
   }
-  if (!peer.hasEnded()) // all that is behind the answers ends, too
-    await until(() => peer.hasEnded() || descriptors(server()) <= before, '').catch(() => wrong.push(`${before} descriptors are ${descriptors(server())}`));
+  const most = atRest.get(args[0]) ?? Infinity, isAtRest = () => descendants(child.pid).length <= 1 && descriptors(server()) <= most;
+  await until(() => peer.hasEnded() || isAtRest(), '').catch(() => wrong.push(`at rest it has ${descriptors(server())} descriptors instead of ${most}`));
+  if (most === Infinity) atRest.set(args[0], descriptors(server()));
   child.stdin.end();
   const r = await child.ended;
   const isWell = r.status === 0 && quiet.test(r.stderr), isRefused = r.status > 0 && r.status < 126 && sentence.test(r.stderr);
@@ -57,6 +71,7 @@ async function session(begin, fired) {
   return { ...r, wrong };
 }
 
+const atRest = new Map(); // descriptors of a server to which nothing happened, by its first option
 const oneSentence = /^[^\n]+\.(?:\n|$)/;
 const descriptors = (pid) => { try { return fs.readdirSync(`/proc/${pid}/fd`).length; } catch { return 0; } };
 

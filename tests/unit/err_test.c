@@ -58,6 +58,29 @@ static void wrap_keeps_kind_and_errno(void **state)
     assert_string_equal(e.msg, "npmrc: line 7: no file 'x'");
 }
 
+/* What lay on the stack; the next calls lie there, too. */
+static void __attribute__((noinline)) leave_traces(void)
+{
+    volatile char trace[8192];
+
+    for (size_t i = 0; i < sizeof trace; i++)
+        trace[i] = 'x';
+}
+
+/* They travel between processes as they are. */
+static void nothing_of_the_stack_is_behind_a_sentence(void **state)
+{
+    struct err e = {0};
+
+    (void)state;
+    err_set(&e, ERR_INVALID, "b");
+    leave_traces();
+    err_wrap(&e, "a");
+    assert_string_equal(e.msg, "a: b");
+    for (size_t i = 5; i < sizeof e.msg; i++)
+        assert_int_equal(e.msg[i], 0);
+}
+
 /* The reason of the system is the part that must survive a long name. */
 static void long_sentences_are_cut(void **state)
 {
@@ -105,9 +128,13 @@ static void append_says_what_to_do(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(set_writes_kind_and_sentence), cmocka_unit_test(sys_tells_errno),
-        cmocka_unit_test(wrap_keeps_kind_and_errno),    cmocka_unit_test(append_says_what_to_do),
-        cmocka_unit_test(long_sentences_are_cut),       cmocka_unit_test(null_drops_the_sentence),
+        cmocka_unit_test(set_writes_kind_and_sentence),
+        cmocka_unit_test(sys_tells_errno),
+        cmocka_unit_test(wrap_keeps_kind_and_errno),
+        cmocka_unit_test(append_says_what_to_do),
+        cmocka_unit_test(nothing_of_the_stack_is_behind_a_sentence),
+        cmocka_unit_test(long_sentences_are_cut),
+        cmocka_unit_test(null_drops_the_sentence),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
