@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cgroup_file.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "base/cgroup_file.h"
 #include "jail/cgroup_kill.h"
 #include "jail/cgroup_version.h"
 #include "jail/idrange.h"

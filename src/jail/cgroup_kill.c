@@ -10,8 +10,8 @@
 #include <sys/pidfd.h>
 #include <time.h>
 
-#include "base/fd.h"
 #include "base/cgroup_file.h"
+#include "base/fd.h"
 
 /* Whether a line of /proc/PID/cgroup ends in the path, or goes on below it. */
 static bool has_path(const char *text, const char *path)

@@ -27,8 +27,7 @@ __attribute__((constructor)) static void map_file(void)
 {
     const char *path = getenv("JERBOA_CHAOS_CLOCK");
     int         fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    void       *at =
-        fd < 0 ? MAP_FAILED : mmap(NULL, sizeof(struct moved), PROT_READ, MAP_SHARED, fd, 0);
+    void *at = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof(struct moved), PROT_READ, MAP_SHARED, fd, 0);
 
     moved = at == MAP_FAILED ? NULL : at;
     if (fd >= 0)
