@@ -1,5 +1,6 @@
 // The end of a server with much to end: fifty sandboxes, calls on their way, a terminal that is closed.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { assertGone, build, nothingAhead, printed, processes, start, tempDir, until } from './jerboa.mjs';
@@ -118,8 +119,7 @@ describe('a terminal that is closed', limit, () => {
   test('a server that was started with nohup goes on', async (t) => {
     const dir = tempDir(t), child = start(['-c', 'trap "" HUP; exec "$0" serve --http 127.0.0.1:0 2>"$1"/log', program, dir], { program: '/bin/sh', stdio: ['ignore', 'ignore', 'ignore'] });
     t.after(() => child.kill('SIGKILL'));
-    const { readFileSync } = await import('node:fs');
-    const url = await until(() => { try { return /listening on (\S+)\n/.exec(readFileSync(path.join(dir, 'log'), 'utf8'))?.[1]; } catch { return undefined; } }, 'not listening');
+    const url = await until(() => { try { return /listening on (\S+)\n/.exec(fs.readFileSync(path.join(dir, 'log'), 'utf8'))?.[1]; } catch { return undefined; } }, 'not listening');
     process.kill(child.pid, 'SIGHUP');
     const c = await connectTo(url, { mode: { pin: modern } });
     assert.equal((await c.call('run_js_ephemeral', { code: 'console.log("still")' })).structuredContent.stdout, 'still\n');
