@@ -10,7 +10,7 @@ import { contentOf, startRegistry } from './registry.mjs';
 
 /** What another engine would call differently. */
 const engines = { native: { names: ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer'], group: /^jerboa-u?\d+$/ } };
-export const engine = process.env.ENGINE ?? 'native';
+const engine = process.env.ENGINE ?? 'native';
 const { names, group } = engines[engine];
 
 const digest = (file) => createHash('sha256').update(fs.readFileSync(file)).digest('hex');
