@@ -85,7 +85,7 @@ static int64_t left_in(const struct pressure *p, int dir)
     return left;
 }
 
-/* From this directory upwards, as long as there are files of the controller. */
+/* From this directory upwards, those that have files of the controller. */
 static void add_groups(struct pressure *p, char *path, size_t point_size)
 {
     for (;;) {
@@ -148,7 +148,7 @@ struct pressure *pressure_new(const char *proc, int64_t floor_bytes)
 
     if (!p)
         abort();
-    p->floor = floor_bytes;
+    p->floor = floor_bytes < INT64_MAX / 4 ? floor_bytes : INT64_MAX / 4; /* see left_in */
     p->proc_fd = open(proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (floor_bytes == 0)
         return p;

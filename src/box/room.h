@@ -11,7 +11,7 @@ enum room {
     ROOM_ALL,    /* there are as many as there may be: somebody's has to end */
     ROOM_OWN,    /* the owner has as many as he may: one of his has to, and one will by itself */
     ROOM_MEMORY, /* there is too little memory for one more */
-    ROOM_STAYS,  /* the same, or all there are are his; and none will: he has to stop one */
+    ROOM_STAYS,  /* he has as many as he may, or all there are, and none will: he has to stop one */
 };
 
 enum room room_for(struct boxes *all, const char *owner); /* as mcp_call_owner has it */

@@ -111,13 +111,13 @@ static int dispatch(int argc, char **argv)
     return v->main(argc - 2, argv + 2);
 }
 
-/* What was to be printed and could not be is a failure: a full disk must not look like success. */
 /* What libevent has to say is a line of our log, too. */
 static void on_event_log(int severity, const char *text)
 {
     log_line(severity == EVENT_LOG_ERR ? LOG_ERROR : LOG_WARN, "loop", "%s", text);
 }
 
+/* What was to be printed and could not be is a failure: a full disk must not look like success. */
 int main(int argc, char **argv)
 {
     int status;

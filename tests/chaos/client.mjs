@@ -85,9 +85,9 @@ async function visit(result) {
   }
 }
 
-async function call({ tool, args, expect, visit: word, file, installs }) {
+async function call({ tool, args, expect, visit: word, file }) {
   const id = ++lastId;
-  tell({ sent: id, tool, installs });
+  tell({ sent: id, tool });
   let answers;
   try { answers = await server.ask(id, { name: tool, arguments: args }); } catch (e) { answers = e; }
   if (answers instanceof Error) {

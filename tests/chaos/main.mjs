@@ -8,15 +8,17 @@
 // the kernel still decides how far everybody has come at that moment. ONLY=WORDS takes the disasters whose name has them.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 import { until } from '../integration/jerboa.mjs';
 import { request, post, messages } from '../integration/mcp.mjs';
 import { disasters } from './disasters.mjs';
 import { planFor } from './plan.mjs';
 import { Random } from './random.mjs';
-import { makeWorld, pause } from './world.mjs';
+import { makeWorld } from './world.mjs';
 
 const seed = +(process.env.SEED || Math.floor(Math.random() * 2 ** 31));
 const chosen = disasters.filter((d) => d.name.includes(process.env.ONLY ?? ''));
+assert.notEqual(chosen.length, 0, `no disaster has '${process.env.ONLY}' in its name`);
 const rounds = +(process.env.N || chosen.length);
 const promise = 1000, bound = 10_000; // ms: what is promised of a quiet machine, and what fails
 console.log(`SEED=${seed} N=${rounds}`);
@@ -77,13 +79,16 @@ async function round(world, struck, random) {
   if (random.below(4) > 0) await until(() => world.clients.every((c) => c.fact('ready')), 'the clients are not served');
   await pause(random.between(0, 800));
   const undo = [];
-  for (const d of struck) {
-    const back = await d.strike(world, random.child(), (whom) => told.push(whom));
-    assert.notEqual(back, null, `nobody was there for: ${d.name}`);
-    if (back) undo.push(back);
+  try {
+    for (const d of struck) {
+      const back = await d.strike(world, random.child(), (whom) => told.push(whom));
+      assert.notEqual(back, null, `nobody was there for: ${d.name}`);
+      if (back) undo.push(back);
+    }
+    await pause(random.between(100, 700));
+  } finally { // also of a round that failed: else the next one has it, too
+    for (const back of undo.reverse()) await back();
   }
-  await pause(random.between(100, 700));
-  for (const back of undo.reverse()) await back();
   await until(() => world.clients.some((c) => c.fact('answered')) || world.clients.every((c) => c.isGone), 'nobody was answered');
   await pause(random.between(0, 200));
 
@@ -133,7 +138,6 @@ async function round(world, struck, random) {
   assert.deepEqual([next.stdout, next.status], ['42\n', 0], next.stderr);
   await until(() => world.leftovers().length === 0, () => `left behind after the next start: ${world.leftovers().join(', ')}`, bound / 1000);
   world.prune();
-  for (const wait of world.waits) wait.end();
   took.swept = world.waits[0]?.ms ?? undefined;
   return { told, took, totals };
 }
@@ -164,6 +168,8 @@ for (const [i, struck] of plan.entries()) {
     if (process.env.TRACE) console.log(e.stack, world.server?.text('stderr').slice(-2000), world.clients.map((c) => [c.log.slice(-1000), JSON.stringify(c.facts.slice(-4))]));
     failed++;
     await endAll();
+  } finally {
+    for (const wait of world.waits) wait.end();
   }
 }
 

@@ -10,7 +10,7 @@ const once = (random) => {
 
 const withPackage = (random, who) => {
   const name = random.below(3) === 0 ? 'pkg-usual' : `pkg-${who}-$n`; // most have to be installed first
-  return [{ tool: 'run_js_ephemeral', args: { code: `import it from '${name}'; console.log('got', it)`, dependencies: [{ name, version: '^1' }] }, expect: `got ${name}\n`, installs: true }];
+  return [{ tool: 'run_js_ephemeral', args: { code: `import it from '${name}'; console.log('got', it)`, dependencies: [{ name, version: '^1' }] }, expect: `got ${name}\n` }];
 };
 
 const file = (random, who) => {
@@ -24,7 +24,7 @@ const box = (random, who) => {
     { tool: 'run_js', args: { container_id: '$box', code: `console.log('${word}'.toUpperCase())` }, expect: word.toUpperCase() },
     { tool: 'sandbox_exec', args: { container_id: '$box', commands: [`echo ${word} > it`, 'cat it', 'ls /proc | head -n 1'] }, expect: word },
     { tool: 'run_js', args: { container_id: '$box', code: `import http from 'node:http'; http.createServer((q, s) => s.end('${word}')).listen(${port})`, listenOnPort: port }, expect: '', visit: word },
-    { tool: 'run_js', args: { container_id: '$box', code: `import it from 'pkg-usual'; console.log(it)`, dependencies: [{ name: 'pkg-usual', version: '^1' }] }, expect: 'pkg-usual', installs: true },
+    { tool: 'run_js', args: { container_id: '$box', code: `import it from 'pkg-usual'; console.log(it)`, dependencies: [{ name: 'pkg-usual', version: '^1' }] }, expect: 'pkg-usual' },
   ];
   return [{ tool: 'sandbox_initialize', args: {}, expect: '', opens: true }, ...random.shuffled(steps).slice(0, random.between(1, 4)),
     { tool: 'sandbox_stop', args: { container_id: '$box' }, expect: '' }];

@@ -5,18 +5,15 @@ import { execFileSync, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { build, childEnv, copyPrograms, jerboa, ownCgroups, processes, start, tempDir, until } from '../integration/jerboa.mjs';
+import { build, childEnv, copyPrograms, jerboa, list, ownCgroups, processes, read, start, tempDir, until } from '../integration/jerboa.mjs';
 import { contentOf, startRegistry } from './registry.mjs';
 
 /** What another engine would call differently. */
 const engines = { native: { names: ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer'], group: /^jerboa-u?\d+$/ } };
-export const engine = process.env.ENGINE ?? 'native';
+const engine = process.env.ENGINE ?? 'native';
 const { names, group } = engines[engine];
 
-const list = (dir) => { try { return fs.readdirSync(dir); } catch { return []; } };
-const read = (file) => { try { return fs.readFileSync(file, 'latin1'); } catch { return ''; } };
 const digest = (file) => createHash('sha256').update(fs.readFileSync(file)).digest('hex');
-const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 const mebibyte = 1 << 20;
 
 function mountSmall(at, mebibytes) {
@@ -37,6 +34,8 @@ function makeStore(at) {
 }
 
 export async function makeWorld() {
+  // Elsewhere everybody's processes would be taken for ours, and killed.
+  assert.match(read('/proc/1/cmdline'), /tests\/chaos\/main\.mjs/, 'not in namespaces of its own: see tools/chaos');
   const top = tempDir(), programs = path.join(top, 'programs'), home = path.join(top, 'home');
   const places = { store: path.join(top, 'store'), files: path.join(top, 'files'), tmp: path.join(top, 'tmp') };
   fs.mkdirSync(programs);
@@ -179,5 +178,3 @@ export async function makeWorld() {
   };
   return world;
 }
-
-export { pause };

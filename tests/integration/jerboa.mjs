@@ -116,9 +116,9 @@ export const readOnlyCgroups = `for m in $(awk '/ - cgroup2? /{print $5}' /proc/
 
 // ---- what is on the machine ----
 
-const read = (file) => { try { return fs.readFileSync(file, 'latin1'); } catch { return ''; } };
+export const read = (file) => { try { return fs.readFileSync(file, 'latin1'); } catch { return ''; } };
 const identity = (file) => { try { const s = fs.statSync(file); return `${s.dev}:${s.ino}`; } catch { return null; } };
-const list = (dir) => { try { return fs.readdirSync(dir); } catch { return []; } };
+export const list = (dir) => { try { return fs.readdirSync(dir); } catch { return []; } };
 
 /** The programs in a directory of their own, so that their processes can be told from everybody else's. */
 export function copyPrograms(dir, names = ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer']) {

@@ -2,12 +2,8 @@
 //
 // What can be counted (`counts`) must be at rest, after all work, exactly what it was at rest before it. Memory moves, since malloc keeps what it has:
 // it is judged by its trend (`growth`).
-import fs from 'node:fs';
 import path from 'node:path';
-import { descendants, ownCgroups } from '../integration/jerboa.mjs';
-
-const list = (dir) => { try { return fs.readdirSync(dir); } catch { return []; } };
-const read = (file) => { try { return fs.readFileSync(file, 'latin1'); } catch { return ''; } };
+import { descendants, list, ownCgroups, read } from '../integration/jerboa.mjs';
 
 const below = (dir) => list(dir).filter((name) => name.startsWith('jerboa')).map((name) => path.join(dir, name));
 /** Groups of sandboxes and, in them, of runs. */

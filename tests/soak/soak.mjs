@@ -76,7 +76,7 @@ function judgeMemory(name, samples, bound) {
   else judge(`${name}: own memory`, grown <= bound, words);
 }
 
-/** So many at a time, until next() says undefined. */
+/** So many at a time, each until `work` says that there is no more. */
 const inParallel = (atOnce, work) => Promise.all(Array.from({ length: atOnce }, async (_, i) => { while (await work(i)); }));
 
 const sized = (more) => ['--pool', `${POOL}`, '--pool-memory', TINY ? '32m' : '48m', '--memory', '128m', ...more];
@@ -178,9 +178,9 @@ async function mixed(home) {
   const before = await rest(servers, home);
   console.log(`       each work done once, ${errors.length} errors; ${MINUTES} minutes begin`);
 
-  const until = performance.now() + MINUTES * 60e3, w = watch(servers, home, SAMPLE_MS);
+  const end = performance.now() + MINUTES * 60e3, w = watch(servers, home, SAMPLE_MS);
   let collected = 0, over = false;
-  const goesOn = () => performance.now() < until && errors.length < 50;
+  const goesOn = () => performance.now() < end && errors.length < 50;
   const gc = (async () => {
     while (!over) {
       const r = await start(['gc', '--max-size', '600m'], { program, env: { JERBOA_HOME: home } }).ended;
