@@ -231,9 +231,9 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
  * So it is not who happens to be answered next, and reads. */
 static struct connection *find_slowest(const struct connections *all)
 {
-    struct connection *c, *slowest = NULL, *heaviest = LIST_FIRST(&all->open);
+    struct connection *slowest = NULL, *heaviest = LIST_FIRST(&all->open);
 
-    LIST_FOREACH (c, &all->open, entry) {
+    for (struct connection *c = heaviest; c; c = LIST_NEXT(c, entry)) {
         if (c->out.room >= MUCH && (!slowest || c->waits_since_ms <= slowest->waits_since_ms))
             slowest = c;
         if (c->out.room > heaviest->out.room)
