@@ -47,9 +47,11 @@ static void serve_one(int client)
         close(dir_fd);
 }
 
-static void __attribute__((noreturn)) serve(int door)
+static void __attribute__((noreturn)) serve(int door, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != parent) /* it died before */
+        _exit(1);
     for (int fd = 0; fd < 3; fd++)
         close(fd);
     for (;;) {
@@ -76,8 +78,9 @@ int main(int argc, char **argv)
     snprintf(a.sun_path + 1, sizeof a.sun_path - 1, "memcheck-%d", (int)getpid());
     if (door < 0 || bind(door, (struct sockaddr *)&a, sizeof a) < 0 || listen(door, 100) < 0)
         return 99;
+    pid_t parent = getpid();
     if (fork() == 0)
-        serve(door);
+        serve(door, parent);
     snprintf(log, sizeof log, "--log-file=%s/%%p.log", argv[1]);
     setenv("MEMCHECK_SOCKET", a.sun_path + 1, 1);
     setenv("LD_PRELOAD", preload, 1);

@@ -333,7 +333,7 @@ static void end_program(void)
     fd_close(&program.err);
     if (program.pid > 0) {
         kill(program.pid, SIGKILL);
-        waitid(P_PID, (id_t)program.pid, NULL, WEXITED | WNOWAIT);
+        waitid(P_PID, (id_t)program.pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
         channel_reap();
     }
     program.pid = 0;
@@ -488,7 +488,7 @@ static void an_end_leaves_in_one_write(void **state)
     fd_close(&program.out);
     fd_close(&program.err);
     kill(program.pid, SIGKILL);
-    waitid(P_PID, (id_t)program.pid, NULL, WEXITED | WNOWAIT);
+    waitid(P_PID, (id_t)program.pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
     poll(polls, channel_fill_polls(polls), 0);
     channel_ready(polls);
     channel_reap();
@@ -598,7 +598,7 @@ static void an_exit_is_told_with_its_usage(void **state)
     expect_credit(1, 3);
     assert_int_equal(read(program.in, &(char){0}, 1), 1);
     assert_int_equal(send_u32(FRAME_SIGNAL, 1, 0, SIGTERM), 1);
-    waitid(P_PID, (id_t)program.pid, NULL, WEXITED | WNOWAIT);
+    waitid(P_PID, (id_t)program.pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
     channel_reap();
     turn();
     assert_true(frame_parse(received.data, received.size, PEER_INIT, &f, NULL) > 0);
