@@ -198,7 +198,7 @@ static struct box *take_spare(struct boxes *all, const struct box_spec *spec)
     if (b && !is_current(b)) {
         drain(all, s);
         b = NULL;
-    } else if (!b || b->state != BOX_READY) {
+    } else if ((!b || b->state != BOX_READY) && !all->is_short) { /* else none could be there */
         pool_missed(all->pool, s);
     }
     if (b)

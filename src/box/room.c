@@ -47,18 +47,28 @@ static bool has_staying_only(const struct boxes *all, const char *owner)
     return true;
 }
 
+static bool is_full(const struct boxes *all)
+{
+    return (int64_t)all->count >= all->spec.max;
+}
+
+enum room room_for_anybody(struct boxes *all)
+{
+    if (is_full(all))
+        return ROOM_ALL;
+    return pressure_is_out(all->pressure, clock_ms()) ? ROOM_MEMORY : ROOM_IS;
+}
+
 /* The usual case is a comparison: the list is looked at only where there may be no room. */
 enum room room_for(struct boxes *all, const char *owner)
 {
     int64_t each = all->spec.max_each;
-    bool    is_full = (int64_t)all->count >= all->spec.max;
-    int64_t own = is_full || each <= (int64_t)all->count ? (int64_t)room_used_by(all, owner) : 0;
+    bool    full = is_full(all);
+    int64_t own = full || each <= (int64_t)all->count ? (int64_t)room_used_by(all, owner) : 0;
 
-    if (own >= each || (is_full && own == (int64_t)all->count))
+    if (own >= each || (full && own == (int64_t)all->count))
         return has_staying_only(all, owner) ? ROOM_STAYS : ROOM_OWN;
-    if (is_full)
-        return ROOM_ALL;
-    return pressure_is_out(all->pressure, clock_ms()) ? ROOM_MEMORY : ROOM_IS;
+    return room_for_anybody(all);
 }
 
 int64_t room_memory(struct boxes *all)

@@ -15,6 +15,7 @@ enum room {
 };
 
 enum room room_for(struct boxes *all, const char *owner); /* as mcp_call_owner has it */
+enum room room_for_anybody(struct boxes *all); /* ROOM_ALL, ROOM_MEMORY: none, whoever asks */
 size_t    room_used(const struct boxes *all);
 size_t    room_used_by(const struct boxes *all, const char *owner);
 int64_t   room_memory(struct boxes *all); /* bytes that are left */

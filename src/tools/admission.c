@@ -180,12 +180,20 @@ static void stand_in_line(struct admission *a, struct mcp_call *c, void (*then)(
 
 /* ---- all of them ---- */
 
+/* Who waits is asked for only where there is room for somebody: each of them looks at all boxes. */
+static struct waiter *next_one(struct admission *a)
+{
+    if (room_for_anybody(a->boxes) != ROOM_IS)
+        return NULL;
+    return (struct waiter *)turns_take_who_may(&a->line, may_go, NULL);
+}
+
 static void step(void *owner)
 {
     struct admission *a = owner;
     struct waiter    *w;
 
-    while ((w = (struct waiter *)turns_take_who_may(&a->line, may_go, NULL))) {
+    while ((w = next_one(a))) {
         void (*then)(struct mcp_call * c) = w->then;
 
         a->admitted++;

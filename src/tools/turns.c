@@ -15,14 +15,53 @@ static bool is_same_call(const struct place *a, const struct place *b)
     return is_same(a, b) && a->call == b->call;
 }
 
-static struct place *find_later(const struct turns *t, uint64_t round)
+static bool is_later(const struct place *a, const struct place *b)
+{
+    return a->round > b->round || (a->round == b->round && !a->is_new && b->is_new);
+}
+
+static void insert(struct turns *t, struct place *place)
+{
+    struct place *other;
+
+    TAILQ_FOREACH (other, &t->waiting, entry)
+        if (is_later(other, place)) {
+            TAILQ_INSERT_BEFORE(other, place, entry);
+            return;
+        }
+    TAILQ_INSERT_TAIL(&t->waiting, place, entry);
+}
+
+/* One that waits is gone. */
+static void close_ranks(struct turns *t, const struct place *gone)
 {
     struct place *place;
 
+    t->n--;
     TAILQ_FOREACH (place, &t->waiting, entry)
-        if (place->round > round)
-            return place;
-    return NULL;
+        if (is_same(place, gone) && place->before > gone->before)
+            place->before--;
+}
+
+/* Its owner's others come in later rounds than the one that it was taken in. */
+static void put_back(struct turns *t, const struct place *taken)
+{
+    struct place_list others = TAILQ_HEAD_INITIALIZER(others);
+    struct place     *place, *next;
+    uint64_t          round = taken->round;
+
+    for (place = TAILQ_FIRST(&t->waiting); place; place = next) {
+        next = TAILQ_NEXT(place, entry);
+        if (is_same(place, taken)) {
+            TAILQ_REMOVE(&t->waiting, place, entry);
+            TAILQ_INSERT_TAIL(&others, place, entry);
+        }
+    }
+    while ((place = TAILQ_FIRST(&others))) {
+        TAILQ_REMOVE(&others, place, entry);
+        place->round = round = place->round > round ? place->round : round + 1;
+        insert(t, place);
+    }
 }
 
 void turns_init(struct turns *t)
@@ -36,15 +75,15 @@ void turns_add(struct turns *t, struct place *place, const char *owner, const vo
 {
     struct place *other;
 
-    *place = (struct place){.owner = str_dup(owner), .call = call, .round = t->round};
+    *place = (struct place){
+        .owner = str_dup(owner), .call = call, .round = t->round + 1, .is_new = true};
     TAILQ_FOREACH (other, &t->waiting, entry)
-        if (is_same(other, place))
+        if (is_same(other, place)) {
             place->round = other->round + 1; /* the last one's is the highest */
-    other = find_later(t, place->round);
-    if (other)
-        TAILQ_INSERT_BEFORE(other, place, entry);
-    else
-        TAILQ_INSERT_TAIL(&t->waiting, place, entry);
+            place->before++;
+            place->is_new = false;
+        }
+    insert(t, place);
     t->n++;
 }
 
@@ -53,9 +92,13 @@ static struct place *take(struct turns *t, struct place *place)
     if (!place)
         return NULL;
     TAILQ_REMOVE(&t->waiting, place, entry);
+    close_ranks(t, place);
+    if (place->round < t->round) {
+        place->round = t->round;
+        put_back(t, place);
+    }
     TAILQ_INSERT_TAIL(&t->taken, place, entry);
     place->is_taken = true;
-    t->n--;
     return place;
 }
 
@@ -123,7 +166,12 @@ struct place *turns_take_first_of_owner(struct turns *t)
 
 struct place *turns_last(const struct turns *t)
 {
-    return TAILQ_LAST(&t->waiting, place_list);
+    struct place *place, *last = NULL;
+
+    TAILQ_FOREACH (place, &t->waiting, entry)
+        if (!last || place->before >= last->before)
+            last = place;
+    return last;
 }
 
 size_t turns_count_same(const struct turns *t, const struct place *as)
@@ -138,8 +186,9 @@ size_t turns_count_same(const struct turns *t, const struct place *as)
 
 void turns_drop(struct turns *t, struct place *place)
 {
-    t->n -= !place->is_taken;
     TAILQ_REMOVE(place->is_taken ? &t->taken : &t->waiting, place, entry);
+    if (!place->is_taken)
+        close_ranks(t, place);
     free(place->owner);
     place->owner = NULL;
 }

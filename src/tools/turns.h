@@ -1,8 +1,10 @@
 /* turns - who is next, of many who wait: one after another by owner, so that who asks for twenty
  * things delays nobody who asks for one.
  *
- * Each place has a round: the one that is on when it is asked for, or the one behind the last for
- * which its owner waits. The lowest round is next; within a round, who came first. A place that was
+ * Each place has a round: the one after that which is on when it is asked for, or the one behind
+ * the last for which its owner waits. The lowest round is next; within a round, who waits for
+ * nothing else, then who came first. Nobody saves turns up: where an owner who was passed over gets
+ * one late, it is that of the round which is on, and his others come behind it. A place that was
  * taken is known until it is dropped: so who has none can be told from who has. Pure; a place lies
  * in what waits, and the queue owns nothing but its owner's name. */
 #pragma once
@@ -17,6 +19,8 @@ struct place {
     char       *owner;
     const void *call;
     uint64_t    round;
+    size_t      before; /* it, of its owner's, that wait */
+    bool        is_new; /* there was none when it was asked for */
     bool        is_taken;
 };
 
@@ -43,7 +47,7 @@ typedef bool  turns_may(void *context, const struct place *place);
 struct place *turns_take_who_may(struct turns *t, turns_may *may, void *context);
 struct place *turns_find_who_may(const struct turns *t, turns_may *may, void *context);
 
-/* Who would come last: of those who wait for most. NULL: nobody waits. */
+/* The last of who waits for most. NULL: nobody waits. */
 struct place *turns_last(const struct turns *t);
 size_t        turns_count_same(const struct turns *t, const struct place *as); /* its owner's */
 

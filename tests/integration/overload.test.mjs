@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { isRoot, limit, nothingAhead, start, tempDir, until } from './jerboa.mjs';
+import { descendants, isRoot, limit, nothingAhead, start, tempDir, until } from './jerboa.mjs';
 import { modern } from './mcp.mjs';
 import { connectTo, inside, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
 
@@ -204,6 +204,29 @@ function memoryGroup(bytes) {
   };
 }
 
+/** Something in a group that eats until so many bytes are left; with `end` they are all there again. After the test both are gone. */
+function startHog(t, group) {
+  const [command, ...before] = [...group.wrap, process.execPath];
+  const hog = start([...before, '-e', `let n = 0; const kept = []; process.stdin.on('data', (d) => { kept.push(Buffer.alloc(+d, 1)); console.log(++n); })`], { program: command, seconds: 120 });
+  let pieces = 0;
+  const fillTo = async (left) => {
+    hog.stdin.write(`${group.left() - left}`);
+    pieces++;
+    await until(() => hog.text('stdout').includes(`${pieces}\n`), 'the hog does not eat');
+  };
+  const end = () => {
+    hog.kill('SIGKILL');
+    return hog.ended;
+  };
+  t.after(async () => {
+    await end();
+    await group.remove(); // hooks run in their order: the server is gone
+  });
+  return { fillTo, end };
+}
+
+const nodesOf = (s) => inside(s.pid).filter((name) => /^node|^MainThread/.test(name)).length;
+
 describe('memory is short', limit, () => {
   const skip = !(isRoot && fs.existsSync('/sys/fs/cgroup/memory/tasks')) && 'only root makes a cgroup around the server; this one is of cgroup v1';
   const MiB = 1 << 20;
@@ -211,36 +234,40 @@ describe('memory is short', limit, () => {
   test('what was made ahead goes first, new sandboxes wait, the kernel has to kill nobody; then all comes back', { ...limit, skip }, async (t) => {
     const group = memoryGroup(1024 * MiB);
     const s = await serveIn(t, group.wrap, '--reserve', '200m', '--wait', '10m', '--pool', '2', '--pool-memory', '64m', '--hold', '10m', '--idle', '0');
-    const nodes = () => inside(s.pid).filter((name) => /^node|^MainThread/.test(name)).length;
+    const nodes = () => nodesOf(s);
     const id = await sandbox(s.ada); // it holds one; and its folder's kind has spares from now on
     ran(await s.ada.call('run_js', { container_id: id, code: 'console.log("ran")' }));
     await until(() => nodes() >= 2, () => `${nodes()} Nodes wait: ${inside(s.pid)}`);
-    const [command, ...before] = [...group.wrap, process.execPath];
-    const hog = start([...before, '-e', `let n = 0; const kept = []; process.stdin.on('data', (d) => { kept.push(Buffer.alloc(+d, 1)); console.log(++n); })`], { program: command, seconds: 120 });
-    t.after(async () => {
-      hog.kill('SIGKILL');
-      await hog.ended;
-      await group.remove(); // hooks run in their order: the server is gone
-    });
-    let pieces = 0;
-    const fillTo = async (left) => {
-      hog.stdin.write(`${group.left() - left}`);
-      pieces++;
-      await until(() => hog.text('stdout').includes(`${pieces}\n`), 'the hog does not eat');
-    };
-    await fillTo(250 * MiB);
+    const hog = startHog(t, group);
+    await hog.fillTo(250 * MiB);
     await until(() => nodes() === 0, () => `still held: ${inside(s.pid)}`);
     ran(await s.ada.call('run_js', { container_id: id, code: 'console.log("ran")' })); // who has one goes on
-    await fillTo(120 * MiB);
+    await hog.fillTo(120 * MiB);
     const call = waits(s.bob);
     assert.match(await call.waiting, /: the server's machine has too little memory left$/);
     assert.equal(nodes(), 0);
-    hog.kill('SIGKILL');
-    await hog.ended;
+    await hog.end();
     ran(await call.answer);
     await until(() => nodes() >= 1, 'nothing is made ahead any more');
     assert.equal(group.kills(), 0);
     assert.match(s.log(), /memory is short, \d+ MiB are left/);
+  });
+
+  test('who finds none made ahead then does not make more of them later', { ...limit, skip }, async (t) => {
+    const group = memoryGroup(1024 * MiB);
+    const s = await serveIn(t, group.wrap, '--reserve', '200m', '--wait', '10m', '--pool', '2', '--pool-memory', '64m', '--hold', '10m', '--idle', '0');
+    const once = async () => ran(await s.ada.call('run_js_ephemeral', { code: 'console.log("ran")' }));
+    const jails = () => descendants(s.pid).filter((p) => p.name === 'jerboa-jail').length;
+    await once(); // from now on there is one of its kind
+    await until(() => nodesOf(s) === 1, () => `${nodesOf(s)} Nodes wait: ${inside(s.pid)}`);
+    const hog = startHog(t, group);
+    await hog.fillTo(250 * MiB);
+    await until(() => jails() === 0, () => `still there: ${inside(s.pid)}`);
+    for (let i = 0; i < 3; i++) await once();
+    await until(() => jails() === 0, () => `still there: ${inside(s.pid)}`);
+    await hog.end();
+    await until(() => nodesOf(s) > 0, 'nothing is made ahead any more');
+    assert.equal(jails(), 1); // two that are wanted are begun in one moment: with the first one's Node, the second would be there
   });
 
   test('who waits for it is told to try again', limit, async (t) => {

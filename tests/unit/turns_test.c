@@ -78,7 +78,7 @@ static void who_asks_for_much_delays_nobody(void **state)
     ask("a1 a2 a3 a4 a5 a6");
     assert_next("a1 a2"); /* nobody else was there */
     ask("b1 b2 c1");
-    assert_next("b1 c1 a3 b2 a4 a5 a6");
+    assert_next("b1 c1 a3 a4 b2 a5 a6");
     assert_null(turns_take(&turns));
 }
 
@@ -92,6 +92,24 @@ static void nobody_comes_before_a_round_is_over(void **state)
     assert_next("c1 d1 b2 a2");
     ask("a4 b3");
     assert_next("b3 a3 a4");
+}
+
+/* Two who ask one after the other, one of them always in line: a third one's others get on. */
+static void who_asks_again_and_again_keeps_nobody_out(void **state)
+{
+    (void)state;
+    ask("a1 a2 a3 b1");
+    assert_next("a1");
+    ask("c1");
+    assert_next("b1");
+    ask("b2");
+    assert_next("c1");
+    ask("c2");
+    assert_next("b2");
+    ask("b3");
+    assert_next("a2 c2");
+    ask("c3");
+    assert_next("b3 a3 c3");
 }
 
 static void what_nobody_owns_goes_by_call(void **state)
@@ -177,12 +195,37 @@ static void who_may_not_holds_nobody_up(void **state)
     assert_is(turns_find_who_may(&turns, is_not_b, NULL), "a1");
     for (const char *next = "a1 a2 "; *next; next += 3)
         turns_drop(&turns, assert_is(turns_take_who_may(&turns, is_not_b, NULL), next));
-    ask("c1"); /* in the round of a2, which has begun, and not in that of b1 */
+    ask("c1"); /* in the round of a3, the next one */
     turns_drop(&turns, assert_is(turns_take_who_may(&turns, is_not_b, NULL), "c1"));
     ask("c2");
-    assert_next("b1 b2 c2 a3"); /* as soon as they may */
+    assert_next("b1 a3 c2 b2"); /* as soon as they may */
     assert_null(turns_find_who_may(&turns, is_not_b, NULL));
     assert_int_equal(turns.n, 0);
+}
+
+/* b is at his own limit for long, and then gets a turn of each round like others. */
+static void nobody_saves_turns_up(void **state)
+{
+    (void)state;
+    ask("b1 b2 b3 b4 a1 a2 a3 a4 a5 a6 a7 a8");
+    for (const char *next = "a1 a2 a3 a4 a5 a6 "; *next; next += 3)
+        turns_drop(&turns, assert_is(turns_take_who_may(&turns, is_not_b, NULL), next));
+    ask("c1 c2 d1 b5");
+    assert_is(turns_last(&turns), "b5");
+    assert_next("b1 c1 d1 a7 b2 a8 c2 b3 b4 b5");
+}
+
+/* Nor are who have few in line sent away for him. */
+static void who_was_passed_over_may_be_the_last(void **state)
+{
+    (void)state;
+    ask("b1 b2 b3 a1 a2 a3 a4 a5 a6");
+    for (const char *next = "a1 a2 a3 a4 a5 "; *next; next += 3)
+        turns_drop(&turns, assert_is(turns_take_who_may(&turns, is_not_b, NULL), next));
+    ask("c1 c2");
+    assert_is(turns_last(&turns), "b3");
+    turns_drop(&turns, turns_last(&turns));
+    assert_is(turns_last(&turns), "c2");
 }
 
 static void the_last_is_of_who_waits_for_most(void **state)
@@ -194,14 +237,14 @@ static void the_last_is_of_who_waits_for_most(void **state)
     ask("a1 a2 a3");
     first = turns_take(&turns);
     ask("b1 c1 b2");
-    assert_is(turns_last(&turns), "a3");
+    assert_is(turns_last(&turns), "b2");
     assert_int_equal(turns_count_same(&turns, turns_last(&turns)), 2);
     turns_drop(&turns, turns_last(&turns));
-    assert_is(turns_last(&turns), "b2");
+    assert_is(turns_last(&turns), "a3");
     assert_int_equal(turns.n, 4);
     turns_drop(&turns, first);
     assert_int_equal(turns.n, 4);
-    assert_next("b1 c1 a2 b2");
+    assert_next("b1 c1 a2 a3");
 }
 
 int main(void)
@@ -210,11 +253,14 @@ int main(void)
         cmocka_unit_test_setup(alone_in_order, set_up),
         cmocka_unit_test_setup(who_asks_for_much_delays_nobody, set_up),
         cmocka_unit_test_setup(nobody_comes_before_a_round_is_over, set_up),
+        cmocka_unit_test_setup(who_asks_again_and_again_keeps_nobody_out, set_up),
         cmocka_unit_test_setup(what_nobody_owns_goes_by_call, set_up),
         cmocka_unit_test_setup(dropped, set_up),
         cmocka_unit_test_setup(who_has_none, set_up),
         cmocka_unit_test_setup(calls_that_have_none, set_up),
         cmocka_unit_test_setup(who_may_not_holds_nobody_up, set_up),
+        cmocka_unit_test_setup(nobody_saves_turns_up, set_up),
+        cmocka_unit_test_setup(who_was_passed_over_may_be_the_last, set_up),
         cmocka_unit_test_setup(the_last_is_of_who_waits_for_most, set_up),
     };
 
