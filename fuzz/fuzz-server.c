@@ -85,7 +85,7 @@ static int start(const json_t *plan, struct engine_ends *ret, struct child *jail
     play.jail_owner = owner;
     *jail = (struct child){.pid_fd = -1};
     *ret = (struct engine_ends){pipe_ends[0], fcntl(pipe_ends[0], F_DUPFD_CLOEXEC, 3),
-                                control_ends[0]};
+                                control_ends[0], -1};
     return 0;
 }
 

@@ -15,7 +15,9 @@
 #include "cli/verb.h"
 #include "engine/layout.h"
 #include "engine/native.h"
+#include "engine/run_id.h"
 #include "sandbox/result.h"
+#include "store/container.h"
 #include "store/runtime.h"
 
 enum {
@@ -71,10 +73,15 @@ static int check_env(const struct option_list *env, struct err *e)
 }
 
 /* A plan that is only shown fetches nothing. */
-static int find_runtime(const struct run_options *o, struct runtime *ret, struct err *e)
+static int find_runtime(const struct run_options *o, const struct engine *engine,
+                        struct runtime *ret, struct err *e)
 {
     int held; /* until we exit, and with us the sandbox */
 
+    if (engine != &native)
+        return container_lock(run_id(), e) < 0
+                   ? -1
+                   : container_ensure(engine->name, o->sandbox.image, ret, e);
     if (!o->explain)
         return runtime_ensure_held(o->sandbox.image, ret, &held, e);
     if (runtime_find(o->sandbox.image, ret, e) == 0 || e->kind != ERR_NOT_FOUND)
@@ -89,9 +96,12 @@ static json_t *make_plan(const struct run_options *o, struct engine_spec spec,
     autofree char *files = NULL, *dir = NULL;
     struct runtime runtime = {0};
 
+    spec.engine = sandbox_options_engine(&o->sandbox, e);
+    if (!spec.engine)
+        return NULL;
     if ((o->sandbox.files && sandbox_options_dir("files", o->sandbox.files, &files, e) < 0) ||
         (o->dir && sandbox_options_dir("dir", o->dir, &dir, e) < 0) ||
-        find_runtime(o, &runtime, e) < 0)
+        find_runtime(o, spec.engine, &runtime, e) < 0)
         return NULL;
     if (runtime.note[0])
         fprintf(stderr, "jerboa: %s\n", runtime.note);
@@ -236,6 +246,7 @@ static int run_with(const struct run_options *o, const struct network *network, 
                     struct run_trail *trail, int argc, char **argv, struct err *e)
 {
     struct engine_spec    sandbox = sandbox_options_spec(&o->sandbox, network);
+    const struct engine  *engine = sandbox_options_engine(&o->sandbox, e);
     autofree const char **args = calloc((size_t)argc + 3, sizeof *args);
     const char           *env[ENV_MAX];
     struct run_file       files[2];
@@ -263,8 +274,8 @@ static int run_with(const struct run_options *o, const struct network *network, 
     args[1] = script->path;
     for (int i = 0; i < argc; i++)
         args[i + 2] = argv[i];
-    compose_env(o, sandbox.engine->environment(&sandbox), network->npm.environment, env);
-    TRY(session_run(sandbox.engine, plan, network->is_host ? NULL : &egress,
+    compose_env(o, engine->environment(&sandbox), network->npm.environment, env);
+    TRY(session_run(engine, plan, network->is_host ? NULL : &egress,
                     *install->hold.dir ? install->hold.dir : NULL, &spec, &result, e));
     run_trail_end(trail, &result.run);
     tell_result(o, &result);

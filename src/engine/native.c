@@ -420,7 +420,7 @@ static int start(const json_t *plan, struct engine_ends *ret, struct child *jail
 
     struct child_fd fds[] = {{in_read, 0}, {out_write, 1}, {its, 3}, {-1, -1}};
     TRY(child_start(jail, base, path, argv, NULL, fds, exited, owner, e));
-    *ret = (struct engine_ends){take_fd(&in_write), take_fd(&out_read), take_fd(&ours)};
+    *ret = (struct engine_ends){take_fd(&in_write), take_fd(&out_read), take_fd(&ours), -1};
     return 0;
 }
 
@@ -439,7 +439,8 @@ static int sweep(struct child *child, struct event_base        *base,
     return child_start(child, base, path, argv, NULL, fds, exited, owner, e);
 }
 
-const struct engine native = {"native", plan, environment, start, sweep};
+const struct engine native = {
+    .name = "native", .plan = plan, .environment = environment, .start = start, .sweep = sweep};
 
 int native_print_steps(struct err *e)
 {

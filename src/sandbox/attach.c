@@ -69,6 +69,11 @@ void sandbox_attach(struct sandbox *s, const char                        *layer_
     later_init(&a->later, sandbox_base(s), step, a);
     a->id = sandbox_open_channel(s, &channel_ops, a);
     buf_init(&b, PAYLOAD_MAX);
+    if (!sandbox_has_groups(s)) {
+        err_set(&a->err, ERR_UNAVAILABLE, "this engine cannot mount dependencies yet");
+        later_ask(&a->later);
+        return;
+    }
     if (message_pack_attach(&b, &m) == 0) {
         sandbox_send_jail(s, FRAME_ATTACH, a->id, b.data, b.size);
         return;

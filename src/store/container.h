@@ -1,0 +1,19 @@
+/* container - an image of a container daemon as a runtime: what docker and podman know, asked
+ * through their own programs. Blocks. */
+#pragma once
+
+#include "base/err.h"
+#include "store/runtime.h"
+
+/* Finds the image, or lets the daemon pull it, whose progress is shown on stderr. ret->dir is what
+ * it is run by, ret->version the Node that it says it has (NODE_VERSION, as all official images
+ * do), or "". It needs no holding. */
+int container_ensure(const char *program, const char *image, struct runtime *ret, struct err *e);
+
+/* Removes the containers of runs of Jerboa that are over: those that are labelled with a run whose
+ * lock (container_lock) nobody holds any more. Others' are left alone. */
+int container_sweep(const char *program, struct err *e);
+
+/* Held as long as the descriptor that is returned is open: containers of this run are not to be
+ * swept. */
+int container_lock(const char *run_id, struct err *e);
