@@ -27,8 +27,10 @@ enum { BOX_ID_MAX = sizeof "js-sbx-" + 36 };
 /* ---- the table ---- */
 
 struct boxes_spec { /* what it points to must outlive the table */
-    struct event_base *base;
-    struct engine_spec limits;  /* of each; directories are filled in */
+    struct event_base   *base;
+    struct engine_spec   limits; /* of each; directories are filled in */
+    const struct engine *of_node,
+        *of_others; /* makes sandboxes of node images, and of others; of_others: or NULL */
     struct egress_spec network; /* the operator's */
     bool               host_network;
     int64_t            max;                /* at once */
@@ -40,10 +42,10 @@ struct boxes_spec { /* what it points to must outlive the table */
     bool               files_dirs_differ;  /* each who asks has his own */
     int64_t            pool_min, pool_max; /* sandboxes made ahead; 0: none */
     int64_t            reserve_bytes;      /* of memory that stay free, see pressure.h */
-    int64_t            hold_ms;     /* how long an unused one keeps a Node booted; 0: not at all */
-    const char *const *env;         /* of every program; ended by NULL */
-    const char        *scratch_dir; /* of this machine, for files without a name */
-    struct trail      *trail;       /* is told of boxes and their connections; or NULL */
+    int64_t            hold_ms; /* how long an unused one keeps a Node booted; 0: not at all */
+    const char *const *env, *const *env_of_others; /* of every program; ended by NULL */
+    const char   *scratch_dir;                     /* of this machine, for files without a name */
+    struct trail *trail; /* is told of boxes and their connections; or NULL */
 };
 
 struct box_spec {

@@ -303,6 +303,8 @@ static int run_script(struct run_options *o, const struct network *network,
         install_done(&install);
     }
     run_trail_end(&trail, NULL);
+    if (status >= 0) /* its container is gone */
+        container_unlock(run_id());
     return status;
 }
 

@@ -148,7 +148,7 @@ static void on_jail_exit(void *owner, int status)
     struct sandbox *s = owner;
 
     s->jail_exited = true; /* its reason came as a frame, or not at all */
-    if (WIFSIGNALED(status))
+    if (WIFSIGNALED(status) && s->engine->sweep)
         sweep(s);
     later_ask(&s->later);
 }

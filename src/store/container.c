@@ -87,10 +87,21 @@ static int pull(const char *program, const char *image, struct err *e)
     return 0;
 }
 
+int container_check(const char *image, struct err *e)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@";
+    size_t n = strspn(image, allowed);
+
+    if (n == 0 || n > 255 || image[n] || !isalnum((unsigned char)image[0]))
+        return err_set(e, ERR_INVALID, "image \"%.80s\" is not known: it is no name of an image",
+                       image);
+    return 0;
+}
+
 int container_ensure(const char *program, const char *image, struct runtime *ret, struct err *e)
 {
-    if (image[0] == '-')
-        return err_set(e, ERR_INVALID, "'%.100s' is no image", image);
+    TRY(container_check(image, e));
     if (find(program, image, ret, e) == 0)
         return 0;
     if (e->kind != ERR_NOT_FOUND)
@@ -129,6 +140,15 @@ int container_lock(const char *run_id, struct err *e)
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return err_sys(e, "lock runs/%.64s", run_id);
     return take_fd(&fd);
+}
+
+void container_unlock(const char *run_id)
+{
+    struct err e = {0};
+    autofd int dir = store_ensure("runs", &e);
+
+    if (dir >= 0)
+        unlinkat(dir, run_id, 0);
 }
 
 static bool is_over(const char *run_id)

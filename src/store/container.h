@@ -5,6 +5,9 @@
 #include "base/err.h"
 #include "store/runtime.h"
 
+/* As images are named: letters, digits and ._-/:@, at most 255. */
+int container_check(const char *image, struct err *e);
+
 /* Finds the image, or lets the daemon pull it, whose progress is shown on stderr. ret->dir is what
  * it is run by, ret->version the Node that it says it has (NODE_VERSION, as all official images
  * do), or "". It needs no holding. */
@@ -16,4 +19,5 @@ int container_sweep(const char *program, struct err *e);
 
 /* Held as long as the descriptor that is returned is open: containers of this run are not to be
  * swept. */
-int container_lock(const char *run_id, struct err *e);
+int  container_lock(const char *run_id, struct err *e);
+void container_unlock(const char *run_id); /* all of its containers are gone */
