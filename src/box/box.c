@@ -24,6 +24,7 @@
 #include "box/box_private.h"
 #include "box/box_trail.h"
 #include "engine/native.h"
+#include "store/container.h"
 
 enum {
     NEWS_MS = 1000,
@@ -518,9 +519,20 @@ const char *box_node_version(const struct box *b)
     return b->runtime.version;
 }
 
-const char *box_runtime_dir(const struct box *b)
+int box_installing_dir(const struct box *b, char ret[PATH_MAX], struct err *e)
 {
-    return b->runtime.dir;
+    struct runtime sibling = b->runtime;
+    char           image[32];
+
+    if (b->engine != &native) {
+        TRY(container_sibling(&b->runtime, image, e));
+        if (runtime_find(image, &sibling, e) < 0)
+            return err_set(e, ERR_UNAVAILABLE,
+                           "dependencies of this image need a Node.js outside; on the server's "
+                           "machine: jerboa pull %s",
+                           image);
+    }
+    return str_copy(ret, PATH_MAX, sibling.dir);
 }
 
 const char *box_scratch_dir(const struct box *b)

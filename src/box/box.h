@@ -7,6 +7,7 @@
 #pragma once
 
 #include <event2/event.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -87,7 +88,9 @@ bool               box_was_ready(const struct box *b);   /* false: it never came
 const json_t      *box_walls(const struct box *b); /* as the sandbox told them; NULL: not yet */
 const char        *box_files_dir(const struct box *b);
 const char        *box_node_version(const struct box *b);
-const char        *box_runtime_dir(const struct box *b);
+/* A Node of the store for who installs its dependencies, outside: its own, or of the same major
+ * version. */
+int                box_installing_dir(const struct box *b, char ret[PATH_MAX], struct err *e);
 const char *const *box_env(const struct box *b);
 const char        *box_scratch_dir(const struct box *b);
 extern const char  box_script[];                 /* what a run's code becomes, inside */

@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "base/options.h"
+#include "base/str.h"
 #include "cli/install.h"
 #include "cli/run_trail.h"
 #include "cli/sandbox_options.h"
@@ -78,6 +79,10 @@ static int find_runtime(const struct run_options *o, const struct engine *engine
 {
     int held; /* until we exit, and with us the sandbox */
 
+    if (engine != &native && o->explain) {
+        *ret = (struct runtime){0};
+        return str_copy(ret->dir, sizeof ret->dir, o->sandbox.image);
+    }
     if (engine != &native)
         return container_lock(run_id(), e) < 0
                    ? -1
@@ -227,7 +232,10 @@ static int explain(struct run_options *o, const struct network *network, struct 
         return -1;
     if (json_dumpf(plan, stdout, JSON_INDENT(2)) < 0)
         return err_set(e, ERR_INTERNAL, "the plan cannot be printed");
-    printf("\n\n");
+    printf("\n");
+    if (sandbox_options_engine(&o->sandbox, e) != &native)
+        return 0;
+    printf("\n");
     return native_print_steps(e);
 }
 
@@ -283,13 +291,28 @@ static int run_with(const struct run_options *o, const struct network *network, 
     return result.status;
 }
 
+/* The Node that installs dependencies, outside. */
+static int find_installing(const struct run_options *o, const struct runtime *runtime,
+                           struct runtime *ret, struct err *e)
+{
+    char image[32];
+    int  held;
+
+    *ret = *runtime;
+    if (o->deps.n == 0 || sandbox_options_engine(&o->sandbox, e) == &native)
+        return 0;
+    TRY(container_sibling(runtime, image, e));
+    return runtime_ensure_held(image, ret, &held, e);
+}
+
 static int run_script(struct run_options *o, const struct network *network,
                       const struct script *script, int argc, char **argv, struct err *e)
 {
     struct runtime   runtime;
     autojson json_t *plan = make_plan(o, sandbox_options_spec(&o->sandbox, network), &runtime, e);
+    struct runtime   installing;
     struct install_spec wanted = {&o->deps, o->sandbox.installer, o->sandbox.fresh_ms,
-                                  o->sandbox.strict, &runtime};
+                                  o->sandbox.strict, &installing};
     struct install      install;
     struct run_trail    trail;
     const char         *policy = network->is_host ? "host" : policy_name(network->policy);
@@ -297,7 +320,9 @@ static int run_script(struct run_options *o, const struct network *network,
 
     if (!plan || run_trail_begin(&trail, &o->sandbox, policy, script, &o->deps, e) < 0)
         return -1;
-    status = install_deps(&wanted, &install, e);
+    status = find_installing(o, &runtime, &installing, e);
+    if (status == 0)
+        status = install_deps(&wanted, &install, e);
     if (status == 0) {
         status = run_with(o, network, plan, &install, script, &trail, argc, argv, e);
         install_done(&install);

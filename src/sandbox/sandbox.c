@@ -47,6 +47,7 @@ struct sandbox {
     void                     *owner;
 
     /* facts */
+    bool       has_jail; /* else init stands in for it */
     bool       greeted, stop_wanted, jail_exited, has_run;
     bool       control_ended;
     bool       ending;   /* the descriptors are closed; only the jail's exit is missing */
@@ -308,7 +309,7 @@ bool sandbox_has_run(const struct sandbox *s)
 
 bool sandbox_has_groups(const struct sandbox *s)
 {
-    return s->control != NULL;
+    return s->has_jail;
 }
 
 static void open_channel(struct sandbox *s, uint32_t id, const struct channel_ops *ops, void *owner)
@@ -376,7 +377,7 @@ void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel
     s->has_run |= type == FRAME_GROUP_RUN;
     if (s->control)
         link_send(s->control, type, channel, 0, payload, size);
-    else
+    else if (!s->has_jail)
         sandbox_send(s, type, channel, 0, payload, size);
 }
 
@@ -483,7 +484,8 @@ struct sandbox *sandbox_start(struct event_base *base, const struct engine *engi
     deadline_set(&s->deadline, START_MS);
     s->pipe = link_new(base, ends.from_init_fd, ends.to_init_fd,
                        ends.control_fd < 0 ? PEER_INIT | PEER_JAIL : PEER_INIT, &pipe_ops, s);
-    if (ends.control_fd >= 0)
+    s->has_jail = ends.control_fd >= 0;
+    if (s->has_jail)
         s->control = link_new(base, ends.control_fd, ends.control_fd, PEER_JAIL, &control_ops, s);
     if (network)
         s->egress = egress_new(base, network, &egress_ops, s);

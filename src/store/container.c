@@ -111,6 +111,18 @@ int container_ensure(const char *program, const char *image, struct runtime *ret
     return find(program, image, ret, e);
 }
 
+int container_sibling(const struct runtime *runtime, char ret[32], struct err *e)
+{
+    size_t digits = strspn(runtime->version, "0123456789");
+
+    if (digits == 0 || digits > 4)
+        return err_set(e, ERR_UNAVAILABLE,
+                       "the image does not tell its version of Node.js (NODE_VERSION): it cannot "
+                       "be given dependencies");
+    snprintf(ret, 32, "node:%.*s", (int)digits, runtime->version);
+    return 0;
+}
+
 /* ---- runs that are over ---- */
 
 static bool is_id(const char *s)

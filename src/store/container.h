@@ -13,6 +13,10 @@ int container_check(const char *image, struct err *e);
  * do), or "". It needs no holding. */
 int container_ensure(const char *program, const char *image, struct runtime *ret, struct err *e);
 
+/* The image of the native engine whose Node has the same major version ("node:24"): what installs
+ * dependencies for it, outside. */
+int container_sibling(const struct runtime *runtime, char ret[32], struct err *e);
+
 /* Removes the containers of runs of Jerboa that are over: those that are labelled with a run whose
  * lock (container_lock) nobody holds any more. Others' are left alone. */
 int container_sweep(const char *program, struct err *e);
