@@ -70,7 +70,7 @@ async function clean(dir, group) {
     }
 }
 
-/** Returns { version, socket, docker(...args), end() }; the image is called `bench`, and has these tags, too. Two at a time need two names. */
+/** Returns { version, socket, group, docker(...args), end() }; the image is called `bench`, and has these tags, too. Two at a time need two names. */
 export async function startDocker(build, runtime, { name: label = 'bench', tags = [] } = {}) {
   const group = `jerboa-${label}-${createHash('sha256').update(build).digest('hex').slice(0, 8)}`; // of this build
   for (const file of Object.values(programs)) if (!existsSync(file)) throw new Error(`${file} is not there`);
@@ -107,7 +107,7 @@ export async function startDocker(build, runtime, { name: label = 'bench', tags 
     await docker('import', '--change', `ENV NODE_VERSION=${path.basename(runtime).split('-')[1]}`, archive(dir, runtime), 'bench');
     for (const tag of tags) await docker('tag', 'bench', tag);
     const version = (await docker('version', '--format', '{{.Server.Version}}')).trim();
-    return { version, socket, docker, end };
+    return { version, socket, group, docker, end };
   } catch (error) {
     await end();
     throw error;

@@ -96,7 +96,8 @@ static int sweep(struct child *child, struct event_base        *base,
     return err_set(e, ERR_UNAVAILABLE, "no jail is killed here");
 }
 
-static const struct engine played = {.name = "played", .start = start, .sweep = sweep};
+static const struct engine played = {
+    .name = "played", .end_ms = 5000, .start = start, .sweep = sweep};
 
 static void exit_jail(void)
 {

@@ -19,7 +19,11 @@
 #define BUNDLE "/.jerboa/certificates"
 #define NPMRC "/.jerboa/npmrc"
 
-enum { SECCOMP_FD = 3, PIPE_SIZE = 1 << 20 };
+enum {
+    SECCOMP_FD = 3,
+    PIPE_SIZE = 1 << 20,
+    END_MS = 60000, /* a client that is killed before its container runs leaves it behind */
+};
 
 static const char seccomp_text[] =
 #include "seccomp.json.h"
@@ -297,5 +301,5 @@ static int start(const json_t *plan, struct engine_ends *ret, struct child *chil
     return 0;
 }
 
-const struct engine docker = {"docker", plan, environment, start, NULL, gaps};
-const struct engine podman = {"podman", plan, environment, start, NULL, gaps};
+const struct engine docker = {"docker", plan, environment, start, NULL, END_MS, gaps};
+const struct engine podman = {"podman", plan, environment, start, NULL, END_MS, gaps};

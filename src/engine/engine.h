@@ -89,6 +89,7 @@ struct engine {
     /* Removes what a sandbox left whose program was killed, in a program of its own. */
     int (*sweep)(struct child *child, struct event_base        *base,
                  void (*exited)(void *owner, int status), void *owner, struct err *e);
+    int end_ms; /* its program has so long to end, once its pipe is closed; then it is killed */
     const struct engine_gap
         *gaps; /* ended by a row without a name; NULL: the jail tells its walls itself */
 };

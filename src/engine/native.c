@@ -439,8 +439,12 @@ static int sweep(struct child *child, struct event_base        *base,
     return child_start(child, base, path, argv, NULL, fds, exited, owner, e);
 }
 
-const struct engine native = {
-    .name = "native", .plan = plan, .environment = environment, .start = start, .sweep = sweep};
+const struct engine native = {.name = "native",
+                              .plan = plan,
+                              .environment = environment,
+                              .start = start,
+                              .sweep = sweep,
+                              .end_ms = 5000};
 
 int native_print_steps(struct err *e)
 {

@@ -19,7 +19,6 @@
 enum {
     START_MS = 30000,     /* a machine that needs longer is broken */
     LAST_WORDS_MS = 1000, /* of a pipe whose two writers are gone */
-    END_MS = 5000,        /* for the jail to clean up; then it is killed, and swept after */
 };
 
 struct channel {
@@ -78,7 +77,7 @@ static void begin_end(struct sandbox *s)
     if (s->control)
         link_free(s->control);
     s->pipe = s->control = NULL;
-    deadline_set(&s->deadline, END_MS);
+    deadline_set(&s->deadline, s->engine->end_ms);
 }
 
 static void finish(struct sandbox *s)
@@ -141,7 +140,7 @@ static void sweep(struct sandbox *s)
     child_done(&s->jail);
     s->sweeping = s->engine->sweep(&s->jail, s->base, on_swept, s, NULL) == 0;
     if (s->ending)
-        deadline_set(&s->deadline, END_MS);
+        deadline_set(&s->deadline, s->engine->end_ms);
 }
 
 static void on_jail_exit(void *owner, int status)

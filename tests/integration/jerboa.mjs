@@ -146,6 +146,10 @@ export function processes(dir) {
   return found;
 }
 
+/** What runs below a cgroup: pids with the names of their programs. */
+export const contained = (group) => list('/proc').filter((pid) => /^\d+$/.test(pid) && read(`/proc/${pid}/cgroup`).includes(`/${group}/`))
+  .flatMap((pid) => { const name = /^Name:\s+(.*)$/m.exec(read(`/proc/${pid}/status`))?.[1]; return name ? [{ pid: +pid, name }] : []; });
+
 /** What runs below a process: pids with the names of their programs. */
 export function descendants(pid) {
   const all = list('/proc').filter((name) => /^\d+$/.test(name)).flatMap((name) => {
