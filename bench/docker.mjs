@@ -26,7 +26,7 @@ const recipe = `set -eu
 root=$1 runtime=$2
 mkdir -p "$root/usr/bin" "$root/usr/sbin" "$root/usr/lib" "$root/usr/lib64" "$root/usr/local" "$root/etc/ssl/certs" "$root/tmp" "$root/root" "$root/workspace"
 for link in bin sbin lib lib64; do [ ! -L "/$link" ] || cp -a "/$link" "$root"; done
-dpkg -L ${packages} | grep -E '^/(usr/)?(s?bin|lib)' | while read -r file; do
+{ dpkg -L ${packages}; echo /usr/bin/setsid; } | grep -E '^/(usr/)?(s?bin|lib)' | while read -r file; do
     { [ -d "$file" ] && [ ! -L "$file" ]; } || echo "$file"
 done | tar -cPf - -T - | tar -x -C "$root" 2>/dev/null
 cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs"
@@ -35,7 +35,8 @@ tar -C "$root" -cf "$root.tar" .
 rm -rf "$root"`;
 
 function archive(dir, runtime) {
-  const file = path.join(dir, `image-${path.basename(runtime)}.tar`);
+  const made = createHash('sha256').update(recipe).digest('hex').slice(0, 8);
+  const file = path.join(dir, `image-${path.basename(runtime)}-${made}.tar`);
   if (!existsSync(file)) {
     const work = path.join(dir, 'image.new');
     rmSync(work, { recursive: true, force: true });

@@ -21,7 +21,6 @@
 
 enum {
     SECCOMP_FD = 3,
-    PIPE_SIZE = 1 << 20,
     END_MS = 60000, /* a client that is killed before its container runs leaves it behind */
 };
 
@@ -263,18 +262,6 @@ static const char **compose(const char *program, const json_t *arguments, char *
     return argv;
 }
 
-static int open_pipe(int *ret_read, int *ret_write, struct err *e)
-{
-    int ends[2];
-
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_sys(e, "pipe");
-    fcntl(ends[0], F_SETPIPE_SZ, PIPE_SIZE); /* best effort: smaller is only slower */
-    *ret_read = ends[0];
-    *ret_write = ends[1];
-    return 0;
-}
-
 static int start(const json_t *plan, struct engine_ends *ret, struct child *child,
                  struct event_base *base, void (*exited)(void *owner, int status), void *owner,
                  struct err *e)
@@ -290,9 +277,9 @@ static int start(const json_t *plan, struct engine_ends *ret, struct child *chil
         return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
     seccomp = open_seccomp(e);
     TRY(seccomp);
-    TRY(open_pipe(&in_read, &in_write, e));
-    TRY(open_pipe(&out_read, &out_write, e));
-    TRY(open_pipe(&said_read, &said_write, e));
+    TRY(engine_open_pipe(&in_read, &in_write, e));
+    TRY(engine_open_pipe(&out_read, &out_write, e));
+    TRY(engine_open_pipe(&said_read, &said_write, e));
     fd_set_nonblock(said_read, true);
     struct child_fd fds[] = {
         {in_read, 0}, {out_write, 1}, {said_write, 2}, {seccomp, SECCOMP_FD}, {-1, -1}};

@@ -1,8 +1,10 @@
 #include "engine/engine.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "engine/docker.h"
@@ -66,4 +68,17 @@ json_t *engine_walls(const struct engine *engine)
             0)
             abort();
     return list;
+}
+
+int engine_open_pipe(int *ret_read, int *ret_write, struct err *e)
+{
+    enum { PIPE_SIZE = 1 << 20 };
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(e, "pipe");
+    fcntl(ends[0], F_SETPIPE_SZ, PIPE_SIZE); /* best effort: smaller is only slower */
+    *ret_read = ends[0];
+    *ret_write = ends[1];
+    return 0;
 }

@@ -102,3 +102,6 @@ void engine_fingerprint(const json_t *plan, char ret[SHA256_HEX_SIZE]);
 const struct engine *engine_find(const char *name);
 /* A list as the jail tells it (jail/walls.h), of what is missing only; NULL: the jail tells. */
 json_t *engine_walls(const struct engine *engine);
+
+/* A large pipe, for frames; for engines. */
+int engine_open_pipe(int *ret_read, int *ret_write, struct err *e);
