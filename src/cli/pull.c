@@ -115,7 +115,7 @@ static int get_image(const struct pull_options *o, const struct engine *engine, 
 
 static int get_all(const struct pull_options *o, struct err *e)
 {
-    const struct engine *engine = engine_find(o->engine);
+    const struct engine *engine = strcmp(o->engine, "auto") == 0 ? &native : engine_find(o->engine);
     struct runtime       runtime;
     autofd int           held = -1;
 

@@ -25,6 +25,12 @@
 
 enum { ASK_MS = 20000, ID_MAX = 64, SWEEP_MAX = 64 };
 
+static int refuse(const char *program, struct err *e)
+{
+    return err_set(e, ERR_UNAVAILABLE,
+                   "%s does not answer: is its daemon running, and may this user ask it?", program);
+}
+
 static int ask(const char *program, const char *const *argv, struct capture *ret, struct err *e)
 {
     char path[PATH_MAX];
@@ -32,10 +38,21 @@ static int ask(const char *program, const char *const *argv, struct capture *ret
     if (program_on_path(program, path) < 0)
         return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
     TRY(capture_run(path, argv, ASK_MS, ret, e));
-    if (ret->status != 0)
-        return err_set(e, ERR_UNAVAILABLE,
-                       "%s does not answer: is its daemon running, and may this user ask it?",
-                       program);
+    return ret->status == 0 ? 0 : refuse(program, e);
+}
+
+int container_version(const char *program, char ret[64], struct err *e)
+{
+    const char *const argv[] = {program, "version", "--format", "{{.Server.Version}}", NULL};
+    struct capture    c;
+    char              path[PATH_MAX];
+
+    if (program_on_path(program, path) < 0)
+        return err_set(e, ERR_NOT_FOUND, "there is no program '%s' on PATH", program);
+    TRY(capture_run_quietly(path, argv, ASK_MS, &c, e));
+    if (c.status != 0 || !*c.output)
+        return refuse(program, e);
+    snprintf(ret, 64, "%.63s", c.output);
     return 0;
 }
 

@@ -5,6 +5,10 @@
 #include "base/err.h"
 #include "store/runtime.h"
 
+/* The version of the daemon, if it answers; nothing is said on stderr. ERR_NOT_FOUND: there is no
+ * such program. */
+int container_version(const char *program, char ret[64], struct err *e);
+
 /* As images are named: letters, digits and ._-/:@, at most 255. */
 int container_check(const char *image, struct err *e);
 
