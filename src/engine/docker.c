@@ -217,17 +217,18 @@ static json_t *plan(const struct engine_spec *spec, struct err *e)
     return made;
 }
 
-#define ENVIRONMENT                                                                                \
-    "PATH=/opt/node/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",             \
-        "HOME=/root", "LANG=C.UTF-8", "USER=root"
-#define CERTIFICATES "NODE_EXTRA_CA_CERTS=" BUNDLE, "SSL_CERT_FILE=" BUNDLE
-#define GLOBAL_NPMRC "npm_config_globalconfig=" NPMRC
+static const char search_path[] =
+    "PATH=/opt/node/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+static const char node_bundle[] = "NODE_EXTRA_CA_CERTS=" BUNDLE, bundle[] = "SSL_CERT_FILE=" BUNDLE,
+                  npmrc[] = "npm_config_globalconfig=" NPMRC;
+
+#define ENVIRONMENT search_path, "HOME=/root", "LANG=C.UTF-8", "USER=root"
 
 static const char *const *environment(const struct engine_spec *spec)
 {
     static const char *const lists[2][2][8] = {
-        {{ENVIRONMENT}, {ENVIRONMENT, GLOBAL_NPMRC}},
-        {{ENVIRONMENT, CERTIFICATES}, {ENVIRONMENT, CERTIFICATES, GLOBAL_NPMRC}}};
+        {{ENVIRONMENT}, {ENVIRONMENT, npmrc}},
+        {{ENVIRONMENT, node_bundle, bundle}, {ENVIRONMENT, node_bundle, bundle, npmrc}}};
 
     return lists[native_bundle() != NULL][spec->npmrc != NULL];
 }

@@ -44,7 +44,7 @@ static int ask(const char *program, const char *const *argv, struct capture *ret
 int container_version(const char *program, char ret[64], struct err *e)
 {
     const char *const argv[] = {program, "version", "--format", "{{.Server.Version}}", NULL};
-    struct capture    c;
+    struct capture    c = {0};
     char              path[PATH_MAX];
 
     if (program_on_path(program, path) < 0)
@@ -62,7 +62,7 @@ static int find(const char *program, const char *image, struct runtime *ret, str
                       variable[] = " NODE_VERSION=";
     const char *const list[] = {program, "image", "ls", "--quiet", "--no-trunc", image, NULL};
     const char *const inspect[] = {program, "image", "inspect", "--format", format, image, NULL};
-    struct capture    c;
+    struct capture    c = {0};
 
     *ret = (struct runtime){.is_host = true};
     TRY(ask(program, list, &c, e));
@@ -194,7 +194,7 @@ static bool remove_one(const char *program, const char *run_id, struct err *e)
     autofree char    *filter = str_format("label=mcp-server-run-id=%s", run_id);
     const char *const list[] = {program,      "ps",       "--all", "--quiet",
                                 "--no-trunc", "--filter", filter,  NULL};
-    struct capture    c;
+    struct capture    c = {0};
 
     if (ask(program, list, &c, e) < 0 || !is_id(c.output))
         return false;
