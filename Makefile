@@ -59,6 +59,11 @@ bench: all ## Jerboa beside its peers, docker included, in one run: some minutes
 	@PACKAGES=bench/packages.txt tools/packages $(SUDO)
 	@bench/run $(BUILD) $(ROUNDS)
 
+test-docker: all ## the tools' tests on the docker engine, with a daemon of our own; root
+	@PACKAGES=bench/packages.txt tools/packages $(SUDO)
+	@tools/npm-ci $(BUILD) tests/integration >/dev/null
+	@JERBOA_BUILD=$(BUILD) "$$($(BUILD)/jerboa pull)/bin/node" tests/on-engine.mjs docker tests/integration/docker.test.mjs tests/integration/tools.test.mjs tests/integration/tools-dependencies.test.mjs
+
 bench-short: all ## a third of each bar, without peers: what CI demands
 	@bench/run $(BUILD) short
 
@@ -104,4 +109,4 @@ $(ASAN)/build.ninja: | $(STAMP)
 	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
 	@mv $(ASAN).log $(ASAN)/setup.log
 
-.PHONY: all run test conformance test-full cross guest chaos soak faults memcheck analyze bench bench-short bench-profile bench-parts fuzz format install clean help
+.PHONY: all run test test-docker conformance test-full cross guest chaos soak faults memcheck analyze bench bench-short bench-profile bench-parts fuzz format install clean help

@@ -1,6 +1,6 @@
 // docker.mjs: a dockerd of our own, from Debian's docker.io, that leaves nothing.
 //
-// All that it writes is below BUILD/bench/docker: its socket, its data, and what it and its containerd write to /run, which is an overlay there.
+// All that it writes is below BUILD/NAME/docker: its socket, its data, and what it and its containerd write to /run, which is an overlay there.
 // It makes no bridge and no rule in the host's tables, and lives in its own mount and pid namespaces: when its wrapper dies, and it dies
 // with us however we end, every container and every mount goes. What is left are files and empty cgroups, which `end` removes; after a
 // kill -9 the next start does.
@@ -8,6 +8,7 @@
 // There may be no registry to pull from: the image is made of this machine's own files (a shell, coreutils, libc) and the runtime that
 // everybody else is measured with. The archive stays for the next time.
 import { execFileSync, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, rmdirSync } from 'node:fs';
 import path from 'node:path';
@@ -16,7 +17,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { run } from './programs.mjs';
 
 const programs = { docker: '/usr/bin/docker', dockerd: '/usr/sbin/dockerd' }; // Debian's, whatever else PATH has
-const group = 'jerboa-bench';
 
 // ---- the image ----
 
@@ -26,7 +26,7 @@ const recipe = `set -eu
 root=$1 runtime=$2
 mkdir -p "$root/usr/bin" "$root/usr/sbin" "$root/usr/lib" "$root/usr/lib64" "$root/usr/local" "$root/etc/ssl/certs" "$root/tmp" "$root/root" "$root/workspace"
 for link in bin sbin lib lib64; do [ ! -L "/$link" ] || cp -a "/$link" "$root"; done
-dpkg -L ${packages} | grep -E '^/(usr/)?(s?bin|lib)' | while read -r file; do
+{ dpkg -L ${packages}; echo /usr/bin/setsid; } | grep -E '^/(usr/)?(s?bin|lib)' | while read -r file; do
     { [ -d "$file" ] && [ ! -L "$file" ]; } || echo "$file"
 done | tar -cPf - -T - | tar -x -C "$root" 2>/dev/null
 cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs"
@@ -35,7 +35,8 @@ tar -C "$root" -cf "$root.tar" .
 rm -rf "$root"`;
 
 function archive(dir, runtime) {
-  const file = path.join(dir, `image-${path.basename(runtime)}.tar`);
+  const made = createHash('sha256').update(recipe).digest('hex').slice(0, 8);
+  const file = path.join(dir, `image-${path.basename(runtime)}-${made}.tar`);
   if (!existsSync(file)) {
     const work = path.join(dir, 'image.new');
     rmSync(work, { recursive: true, force: true });
@@ -47,7 +48,7 @@ function archive(dir, runtime) {
 
 // ---- the daemon ----
 
-const cgroups = () => readdirSync('/sys/fs/cgroup').map((name) => path.join('/sys/fs/cgroup', name, group))
+const cgroups = (group) => readdirSync('/sys/fs/cgroup').map((name) => path.join('/sys/fs/cgroup', name, group))
   .concat(path.join('/sys/fs/cgroup', group)).filter(existsSync);
 
 /** A cgroup's directories, those inside first; its files cannot be removed. */
@@ -57,11 +58,11 @@ function removeCgroup(dir) {
 }
 
 /** The namespace dies behind its wrapper: until it is gone, some things are busy. */
-async function clean(dir) {
+async function clean(dir, group) {
   const tries = 100;
   for (let i = 1; ; i++)
     try {
-      for (const cgroup of cgroups()) removeCgroup(cgroup);
+      for (const cgroup of cgroups(group)) removeCgroup(cgroup);
       execFileSync('rm', ['-rf', dir]); // rmSync is five times as slow
       return;
     } catch (error) {
@@ -70,12 +71,13 @@ async function clean(dir) {
     }
 }
 
-/** Returns { version, docker(...args), end() }; the image is called `bench`. */
-export async function startDocker(build, runtime) {
+/** Returns { version, socket, group, docker(...args), end() }; the image is called `bench`, and has these tags, too. Two at a time need two names. */
+export async function startDocker(build, runtime, { name: label = 'bench', tags = [] } = {}) {
+  const group = `jerboa-${label}-${createHash('sha256').update(build).digest('hex').slice(0, 8)}`; // of this build
   for (const file of Object.values(programs)) if (!existsSync(file)) throw new Error(`${file} is not there`);
-  const dir = path.join(build, 'bench'), own = path.join(dir, 'docker'), socket = path.join(own, 'sock');
+  const dir = path.join(build, label), own = path.join(dir, 'docker'), socket = path.join(own, 'sock');
   if (socket.length > 107) throw new Error(`${socket} is too long for a socket`);
-  await clean(own);
+  await clean(own, group);
   for (const name of ['run', 'work', 'data']) mkdirSync(path.join(own, name), { recursive: true });
 
   const log = openSync(path.join(dir, 'dockerd.log'), 'w');
@@ -90,7 +92,7 @@ export async function startDocker(build, runtime) {
   async function end() {
     daemon.kill('SIGKILL');
     await exited;
-    await clean(own);
+    await clean(own, group);
   }
 
   try {
@@ -103,9 +105,10 @@ export async function startDocker(build, runtime) {
         if (i === tries || daemon.exitCode !== null) throw new Error(`dockerd does not answer, see ${path.join(dir, 'dockerd.log')}: ${error.message}`);
         await pause(100);
       }
-    await docker('import', archive(dir, runtime), 'bench');
+    await docker('import', '--change', `ENV NODE_VERSION=${path.basename(runtime).split('-')[1]}`, archive(dir, runtime), 'bench');
+    for (const tag of tags) await docker('tag', 'bench', tag);
     const version = (await docker('version', '--format', '{{.Server.Version}}')).trim();
-    return { version, docker, end };
+    return { version, socket, group, docker, end };
   } catch (error) {
     await end();
     throw error;

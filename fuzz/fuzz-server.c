@@ -85,7 +85,7 @@ static int start(const json_t *plan, struct engine_ends *ret, struct child *jail
     play.jail_owner = owner;
     *jail = (struct child){.pid_fd = -1};
     *ret = (struct engine_ends){pipe_ends[0], fcntl(pipe_ends[0], F_DUPFD_CLOEXEC, 3),
-                                control_ends[0]};
+                                control_ends[0], -1};
     return 0;
 }
 
@@ -96,7 +96,8 @@ static int sweep(struct child *child, struct event_base        *base,
     return err_set(e, ERR_UNAVAILABLE, "no jail is killed here");
 }
 
-static const struct engine played = {.name = "played", .start = start, .sweep = sweep};
+static const struct engine played = {
+    .name = "played", .end_ms = 5000, .start = start, .sweep = sweep};
 
 static void exit_jail(void)
 {

@@ -23,6 +23,8 @@
 #include "base/str.h"
 #include "box/box_private.h"
 #include "box/box_trail.h"
+#include "engine/native.h"
+#include "store/container.h"
 
 enum {
     NEWS_MS = 1000,
@@ -120,13 +122,13 @@ static int start_sandbox(struct box *b, struct err *e)
     network.policy = b->policy;
     if (b->all->spec.host_network) /* what decides nothing cannot be asked */
         network.operator_policy = b->policy;
-    plan = boxes_plan(b->all, b->runtime.dir, b->files_dir, host_network, e);
+    plan = boxes_plan(b->all, b->engine, b->runtime.dir, b->files_dir, host_network, e);
     if (!plan)
         return -1;
     if (b->shelf)
         engine_fingerprint(plan, b->fingerprint);
-    b->sandbox = sandbox_start(b->all->spec.base, b->all->spec.limits.engine, plan,
-                               host_network ? NULL : &network, &sandbox_ops, b, e);
+    b->sandbox = sandbox_start(b->all->spec.base, b->engine, plan, host_network ? NULL : &network,
+                               &sandbox_ops, b, e);
     return b->sandbox ? 0 : -1;
 }
 
@@ -139,7 +141,8 @@ static void on_runtime(void *owner, const struct runtime *runtime, const struct 
         b->err = *e;
     } else {
         b->runtime = *runtime;
-        b->runtime_fd = runtime_hold(runtime, &b->err);
+        if (b->engine == &native) /* what daemons have they keep themselves */
+            b->runtime_fd = runtime_hold(runtime, &b->err);
     }
     later_ask(&b->later);
 }
@@ -174,7 +177,7 @@ static void on_hold(void *owner)
 
 static void hold(struct box *b)
 {
-    struct held_boot boot = {b->all->spec.env, box_script};
+    struct held_boot boot = {box_env(b), box_script};
 
     if (b->held || b->rests || b->all->is_short || b->held_failures >= HELD_FAILURES_MAX ||
         b->all->spec.hold_ms == 0)
@@ -461,7 +464,8 @@ struct box *box_new(struct boxes *all, const struct box_spec *spec, struct shelf
     deadline_init(&b->news, all->spec.base, on_news, b);
     b->made_ms = clock_ms();
     later_init(&b->later, all->spec.base, step, b);
-    b->wait = runtimes_get(all->runtimes, b->image, on_runtime, b);
+    b->engine = boxes_engine(all, b->image);
+    b->wait = runtimes_get(all->runtimes, b->engine, b->image, on_runtime, b);
     if (runtime_wait_fetches(b->wait))
         deadline_set(&b->news, 0);
     return b;
@@ -515,9 +519,20 @@ const char *box_node_version(const struct box *b)
     return b->runtime.version;
 }
 
-const char *box_runtime_dir(const struct box *b)
+int box_installing_dir(const struct box *b, char ret[PATH_MAX], struct err *e)
 {
-    return b->runtime.dir;
+    struct runtime sibling = b->runtime;
+    char           image[32];
+
+    if (b->engine != &native) {
+        TRY(container_sibling(&b->runtime, image, e));
+        if (runtime_find(image, &sibling, e) < 0)
+            return err_set(e, ERR_UNAVAILABLE,
+                           "dependencies of this image need a Node.js outside; on the server's "
+                           "machine: jerboa pull %s",
+                           image);
+    }
+    return str_copy(ret, PATH_MAX, sibling.dir);
 }
 
 const char *box_scratch_dir(const struct box *b)
@@ -527,7 +542,7 @@ const char *box_scratch_dir(const struct box *b)
 
 const char *const *box_env(const struct box *b)
 {
-    return b->all->spec.env;
+    return b->engine == b->all->spec.of_node ? b->all->spec.env : b->all->spec.env_of_others;
 }
 
 void box_hold_layer(struct box *b, const struct layer_hold *hold)

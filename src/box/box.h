@@ -7,6 +7,7 @@
 #pragma once
 
 #include <event2/event.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,8 +28,10 @@ enum { BOX_ID_MAX = sizeof "js-sbx-" + 36 };
 /* ---- the table ---- */
 
 struct boxes_spec { /* what it points to must outlive the table */
-    struct event_base *base;
-    struct engine_spec limits;  /* of each; directories are filled in */
+    struct event_base   *base;
+    struct engine_spec   limits; /* of each; directories are filled in */
+    const struct engine *of_node,
+        *of_others; /* makes sandboxes of node images, and of others; of_others: or NULL */
     struct egress_spec network; /* the operator's */
     bool               host_network;
     int64_t            max;                /* at once */
@@ -40,10 +43,10 @@ struct boxes_spec { /* what it points to must outlive the table */
     bool               files_dirs_differ;  /* each who asks has his own */
     int64_t            pool_min, pool_max; /* sandboxes made ahead; 0: none */
     int64_t            reserve_bytes;      /* of memory that stay free, see pressure.h */
-    int64_t            hold_ms;     /* how long an unused one keeps a Node booted; 0: not at all */
-    const char *const *env;         /* of every program; ended by NULL */
-    const char        *scratch_dir; /* of this machine, for files without a name */
-    struct trail      *trail;       /* is told of boxes and their connections; or NULL */
+    int64_t            hold_ms; /* how long an unused one keeps a Node booted; 0: not at all */
+    const char *const *env, *const *env_of_others; /* of every program; ended by NULL */
+    const char   *scratch_dir;                     /* of this machine, for files without a name */
+    struct trail *trail; /* is told of boxes and their connections; or NULL */
 };
 
 struct box_spec {
@@ -85,7 +88,9 @@ bool               box_was_ready(const struct box *b);   /* false: it never came
 const json_t      *box_walls(const struct box *b); /* as the sandbox told them; NULL: not yet */
 const char        *box_files_dir(const struct box *b);
 const char        *box_node_version(const struct box *b);
-const char        *box_runtime_dir(const struct box *b);
+/* A Node of the store for who installs its dependencies, outside: its own, or of the same major
+ * version. */
+int                box_installing_dir(const struct box *b, char ret[PATH_MAX], struct err *e);
 const char *const *box_env(const struct box *b);
 const char        *box_scratch_dir(const struct box *b);
 extern const char  box_script[];                 /* what a run's code becomes, inside */

@@ -24,6 +24,7 @@ struct box {
     char                 fingerprint[SHA256_HEX_SIZE]; /* of its plan, if it was made ahead */
     char                 id[BOX_ID_MAX];
     char                *owner, *files_dir, *image;
+    const struct engine *engine;
     const struct policy *policy;
     bool                 one_call;
     bool                 is_somebodys; /* it was handed out, so the trail tells its end */
@@ -81,11 +82,12 @@ void        box_rest(struct box *b);       /* without a Node, until it is used *
 bool        box_is_well(const struct box *b);
 
 /* What boxes hear of their own. */
-void    boxes_spare_ready(struct box *b);
-void    boxes_spare_ended(struct box *b);
-void    boxes_cold_ready(struct boxes *all);
-void    boxes_leave(struct boxes *all); /* one that was somebody's ends */
-void    boxes_forget(struct box *b);
-void    boxes_fill_soon(struct boxes *all);
-json_t *boxes_plan(const struct boxes *all, const char *runtime_dir, const char *files_dir,
-                   bool host_network, struct err *e);
+void                 boxes_spare_ready(struct box *b);
+void                 boxes_spare_ended(struct box *b);
+void                 boxes_cold_ready(struct boxes *all);
+void                 boxes_leave(struct boxes *all); /* one that was somebody's ends */
+void                 boxes_forget(struct box *b);
+void                 boxes_fill_soon(struct boxes *all);
+const struct engine *boxes_engine(const struct boxes *all, const char *image);
+json_t *boxes_plan(const struct boxes *all, const struct engine *engine, const char *runtime_dir,
+                   const char *files_dir, bool host_network, struct err *e);

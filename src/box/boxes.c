@@ -16,6 +16,8 @@
 #include "box/box_trail.h"
 #include "box/pressure.h"
 #include "box/relief.h"
+#include "engine/native.h"
+#include "store/container.h"
 #include "store/image.h"
 
 enum {
@@ -27,11 +29,21 @@ enum {
 
 /* ---- made ahead ---- */
 
-json_t *boxes_plan(const struct boxes *all, const char *runtime_dir, const char *files_dir,
-                   bool host_network, struct err *e)
+const struct engine *boxes_engine(const struct boxes *all, const char *image)
+{
+    const struct engine *others = all->spec.of_others;
+
+    return others && image_parse(image, &(struct image){0}, &(struct err){0}) < 0
+               ? others
+               : all->spec.of_node;
+}
+
+json_t *boxes_plan(const struct boxes *all, const struct engine *engine, const char *runtime_dir,
+                   const char *files_dir, bool host_network, struct err *e)
 {
     struct engine_spec spec = all->spec.limits;
 
+    spec.engine = engine;
     spec.runtime_dir = runtime_dir;
     spec.files_dir = files_dir;
     spec.host_network = host_network;
@@ -50,10 +62,11 @@ static struct box *add(struct boxes *all, const struct box_spec *spec, struct sh
 static void make_spare(struct boxes *all, struct shelf *s)
 {
     struct box_spec spec = {.image = s->kind.image, .owner = "", .files_dir = s->kind.files_dir};
-    struct runtime  runtime;
-    struct err      e = {0};
+    const struct engine *engine = boxes_engine(all, s->kind.image);
+    struct runtime       runtime;
+    struct err           e = {0};
 
-    if (runtime_find(s->kind.image, &runtime, &e) < 0) {
+    if (engine == &native && runtime_find(s->kind.image, &runtime, &e) < 0) {
         pool_failed(s, clock_ms());
         return;
     }
@@ -135,8 +148,9 @@ static bool is_current(const struct box *b)
 
     if (b->state == BOX_FETCHING) /* its plan is still to be made */
         return true;
-    if (runtime_find(b->image, &runtime, &e) == 0)
-        plan = boxes_plan(b->all, runtime.dir, b->files_dir, b->shelf->kind.host_network, &e);
+    if (runtimes_find(b->all->runtimes, b->engine, b->image, &runtime, &e) == 0)
+        plan = boxes_plan(b->all, b->engine, runtime.dir, b->files_dir, b->shelf->kind.host_network,
+                          &e);
     if (!plan)
         return false;
     engine_fingerprint(plan, now);
@@ -211,7 +225,10 @@ static struct box *take_spare(struct boxes *all, const struct box_spec *spec)
 
 int boxes_check_image(const struct boxes *all, const char *image, struct err *e)
 {
-    return image_parse(image ? image : all->spec.image, &(struct image){0}, e);
+    const char *name = image ? image : all->spec.image;
+
+    return all->spec.of_others ? container_check(name, e)
+                               : image_parse(name, &(struct image){0}, e);
 }
 
 struct box *boxes_make(struct boxes *all, const struct box_spec *spec, struct err *e)

@@ -11,6 +11,7 @@
 #include "base/program.h"
 #include "base/str.h"
 #include "base/version.h"
+#include "engine/native.h"
 #include "loop/child.h"
 #include "loop/later.h"
 
@@ -24,7 +25,9 @@ struct runtime_wait {
 /* One image on its way. */
 struct getting {
     LIST_ENTRY(getting) entry;
-    char *image;
+    struct runtimes     *of;
+    const struct engine *engine;
+    char                *image;
     TAILQ_HEAD(runtime_waits, runtime_wait) waits;
     struct child   child; /* jerboa-fetch, when it had to be asked */
     int            answer_fd;
@@ -34,10 +37,44 @@ struct getting {
     struct err     err;
 };
 
+/* An image of a container engine that was there. */
+struct known {
+    LIST_ENTRY(known) entry;
+    const struct engine *engine;
+    char                *image;
+    struct runtime       runtime;
+};
+
 struct runtimes {
     struct event_base *base;
     LIST_HEAD(gettings, getting) all;
+    LIST_HEAD(knowns, known) known;
 };
+
+static const struct known *find_known(const struct runtimes *r, const struct engine *engine,
+                                      const char *image)
+{
+    const struct known *k;
+
+    LIST_FOREACH (k, &r->known, entry)
+        if (k->engine == engine && strcmp(k->image, image) == 0)
+            return k;
+    return NULL;
+}
+
+int runtimes_find(const struct runtimes *r, const struct engine *engine, const char *image,
+                  struct runtime *ret, struct err *e)
+{
+    const struct known *k;
+
+    if (engine == &native)
+        return runtime_find(image, ret, e);
+    k = find_known(r, engine, image);
+    if (!k)
+        return err_set(e, ERR_NOT_FOUND, "the image '%.100s' was not looked for yet", image);
+    *ret = k->runtime;
+    return 0;
+}
 
 static void getting_free(struct getting *g)
 {
@@ -63,6 +100,28 @@ static void tell_all(void *owner)
     getting_free(g);
 }
 
+/* `ID VERSION`, the second may be empty. */
+static void take_image(struct getting *g, int status, const char *line)
+{
+    struct known *k;
+    size_t        id = strcspn(line, " ");
+
+    if (status != 0 || id == 0 || id >= sizeof g->runtime.dir) {
+        err_set(&g->err, ERR_UNAVAILABLE,
+                "%s cannot give the image '%.100s'; why stands in the log", g->engine->name,
+                g->image);
+        return;
+    }
+    g->runtime = (struct runtime){.is_host = true};
+    memcpy(g->runtime.dir, line, id);
+    str_copy(g->runtime.version, sizeof g->runtime.version, line[id] ? line + id + 1 : "");
+    k = calloc(1, sizeof *k);
+    if (!k)
+        abort();
+    *k = (struct known){.engine = g->engine, .image = str_dup(g->image), .runtime = g->runtime};
+    LIST_INSERT_HEAD(&g->of->known, k, entry);
+}
+
 /* Its answer is one line, less than a pipe holds: it was written when the program ended. */
 static void on_fetched(void *owner, int status)
 {
@@ -73,16 +132,23 @@ static void on_fetched(void *owner, int status)
     line[n > 0 ? n : 0] = '\0';
     line[strcspn(line, "\n")] = '\0';
     status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    runtime_take_answer(g->image, status, line, &g->runtime, &g->err);
+    if (g->engine == &native)
+        runtime_take_answer(g->image, status, line, &g->runtime, &g->err);
+    else
+        take_image(g, status, line);
     later_ask(&g->later);
 }
 
 static int fetch(struct getting *g, struct event_base *base, struct err *e)
 {
-    autofree char    *program = program_find("jerboa-fetch", e);
-    const char *const argv[] = {"jerboa-fetch", version_answer, "runtime", g->image, NULL};
-    autofd int        nothing = open("/dev/null", O_RDWR | O_CLOEXEC), out = -1;
-    int               ends[2];
+    bool               is_native = g->engine == &native;
+    autofree char     *program = program_find(is_native ? "jerboa-fetch" : "jerboa", e);
+    const char *const  of_native[] = {"jerboa-fetch", version_answer, "runtime", g->image, NULL};
+    const char *const  of_others[] = {"jerboa", "pull",   "--engine", g->engine->name,
+                                      "--",     g->image, NULL};
+    const char *const *argv = is_native ? of_native : of_others;
+    autofd int         nothing = open("/dev/null", O_RDWR | O_CLOEXEC), out = -1;
+    int                ends[2];
 
     if (!program)
         return -1;
@@ -97,18 +163,21 @@ static int fetch(struct getting *g, struct event_base *base, struct err *e)
     return 0;
 }
 
-static struct getting *getting_new(struct runtimes *r, const char *image)
+static struct getting *getting_new(struct runtimes *r, const struct engine *engine,
+                                   const char *image)
 {
     struct getting *g = calloc(1, sizeof *g);
 
     if (!g)
         abort();
+    g->of = r;
+    g->engine = engine;
     g->image = str_dup(image);
     g->answer_fd = -1;
     TAILQ_INIT(&g->waits);
     LIST_INSERT_HEAD(&r->all, g, entry);
     later_init(&g->later, r->base, tell_all, g);
-    if (runtime_find(image, &g->runtime, &g->err) < 0 && g->err.kind == ERR_NOT_FOUND) {
+    if (runtimes_find(r, engine, image, &g->runtime, &g->err) < 0 && g->err.kind == ERR_NOT_FOUND) {
         g->err = (struct err){0};
         fetch(g, r->base, &g->err);
     }
@@ -117,28 +186,29 @@ static struct getting *getting_new(struct runtimes *r, const char *image)
     return g;
 }
 
-static struct getting *find(const struct runtimes *r, const char *image)
+static struct getting *find(const struct runtimes *r, const struct engine *engine,
+                            const char *image)
 {
     struct getting *g;
 
     LIST_FOREACH (g, &r->all, entry)
-        if (strcmp(g->image, image) == 0)
+        if (g->engine == engine && strcmp(g->image, image) == 0)
             return g;
     return NULL;
 }
 
-struct runtime_wait *runtimes_get(struct runtimes *r, const char *image,
-                                  void (*done)(void *owner, const struct runtime *runtime,
-                                               const struct err *e),
-                                  void *owner)
+struct runtime_wait *
+runtimes_get(struct runtimes *r, const struct engine *engine, const char *image,
+             void (*done)(void *owner, const struct runtime *runtime, const struct err *e),
+             void *owner)
 {
     struct runtime_wait *w = calloc(1, sizeof *w);
 
     if (!w)
         abort();
-    w->getting = find(r, image);
+    w->getting = find(r, engine, image);
     if (!w->getting)
-        w->getting = getting_new(r, image);
+        w->getting = getting_new(r, engine, image);
     w->done = done;
     w->owner = owner;
     TAILQ_INSERT_TAIL(&w->getting->waits, w, entry);
@@ -164,6 +234,7 @@ struct runtimes *runtimes_new(struct event_base *base)
         abort();
     r->base = base;
     LIST_INIT(&r->all);
+    LIST_INIT(&r->known);
     return r;
 }
 
@@ -178,6 +249,12 @@ void runtimes_free(struct runtimes *r)
             child_done(&g->child);
         }
         getting_free(g);
+    }
+    while (!LIST_EMPTY(&r->known)) {
+        struct known *k = LIST_FIRST(&r->known);
+        LIST_REMOVE(k, entry);
+        free(k->image);
+        free(k);
     }
     free(r);
 }

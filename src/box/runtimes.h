@@ -1,13 +1,17 @@
 /* runtimes - the Nodes that sandboxes are started with, fetched while the loop goes on.
  *
  * One that is in the store is there at once (from the loop all the same). Else a jerboa-fetch gets
- * it, one for all who wait for the same image; its progress goes to our stderr. */
+ * it, one for all who wait for the same image; its progress goes to our stderr.
+ *
+ * Images of a container engine are looked for, and pulled, by `jerboa pull --engine`; what it found
+ * is believed as long as we live. */
 #pragma once
 
 #include <event2/event.h>
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "engine/engine.h"
 #include "store/runtime.h"
 
 struct runtimes;
@@ -18,9 +22,12 @@ void             runtimes_free(struct runtimes *r); /* ends what fetches; nobody
 
 /* `done` is called once, from the loop, unless cancelled. No deadline: a download over a slow line
  * may take long, and who waits can cancel. */
-struct runtime_wait *runtimes_get(struct runtimes *r, const char *image,
-                                  void (*done)(void *owner, const struct runtime *runtime,
-                                               const struct err *e),
-                                  void *owner);
-bool                 runtime_wait_fetches(const struct runtime_wait *w); /* it was not there */
-void                 runtime_wait_cancel(struct runtime_wait *w); /* the fetch itself goes on */
+struct runtime_wait *
+runtimes_get(struct runtimes *r, const struct engine *engine, const char *image,
+             void (*done)(void *owner, const struct runtime *runtime, const struct err *e),
+             void *owner);
+/* What is there at this moment; ERR_NOT_FOUND: it would have to be got. */
+int  runtimes_find(const struct runtimes *r, const struct engine *engine, const char *image,
+                   struct runtime *ret, struct err *e);
+bool runtime_wait_fetches(const struct runtime_wait *w); /* it was not there */
+void runtime_wait_cancel(struct runtime_wait *w);        /* the fetch itself goes on */

@@ -147,7 +147,7 @@ static json_t *row_json(const struct chart_row *row)
 /* Rows in the order of kinds; within one, as they were tried. */
 static void sort_rows(const struct chart *c, const struct chart_row *ret[CHART_ROWS_MAX])
 {
-    static const char *const kinds[] = {"need", "wall", "bound", "limit"};
+    static const char *const kinds[] = {"need", "wall", "bound", "limit", "more"};
     size_t                   n = 0;
 
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)

@@ -14,7 +14,7 @@ enum { CHART_ROWS_MAX = 64 };
 enum chart_state { CHART_UNTRIED, CHART_ON, CHART_OFF };
 
 struct chart_row {
-    const char      *kind; /* need, wall, bound, limit */
+    const char      *kind; /* need, wall, bound, limit, more */
     char            *name;
     bool             required; /* for the engine to work */
     enum chart_state state;

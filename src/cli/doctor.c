@@ -24,9 +24,11 @@
 #include "cli/inside.h"
 #include "cli/probe.h"
 #include "cli/verb.h"
+#include "engine/docker.h"
 #include "engine/layout.h"
 #include "engine/native.h"
 #include "store/capture.h"
+#include "store/container.h"
 #include "store/runtime.h"
 #include "store/store.h"
 
@@ -44,7 +46,8 @@ static const struct option options[] = {
 
 static const char details[] =
     "Starts sandboxes and looks at them from inside. Kinds of rows: need; wall, which keeps code\n"
-    "in and without which nothing starts; bound, a wall that may be missing; limit. An engine "
+    "in and without which nothing starts; bound, a wall that may be missing; limit; more, what\n"
+    "else there is: container engines. An engine "
     "that\n"
     "works with walls missing says so at each run; --strict refuses then.\n\n"
     "Exit status: 0 when the native engine works, 1 when it does not, 2 for bad usage. It works "
@@ -401,6 +404,26 @@ static void try_limit(struct examination *r, const struct trial *t)
     probe_done(&p);
 }
 
+/* ---- other engines ---- */
+
+/* Who has no such program does not miss it. */
+static void look_for_daemon(struct examination *r, const struct engine *engine)
+{
+    char              version[64];
+    struct err        e = {0};
+    int               found = container_version(engine->name, version, &e);
+    struct chart_row *row;
+
+    if (e.kind == ERR_NOT_FOUND)
+        return;
+    row = chart_add(&r->chart, "more", engine->name, "images that are not of node, by --engine");
+    row->state = CHART_ON;
+    if (found < 0)
+        chart_set_off(row, e.msg);
+    else
+        chart_put(&row->what, "daemon %s; walls that it lacks: docs/engines.md", version);
+}
+
 /* ---- the whole ---- */
 
 static void examine(struct examination *r)
@@ -411,6 +434,8 @@ static void examine(struct examination *r)
     look_for_bundle(r);
     look_at_store(r);
     look_for_runtime(r);
+    look_for_daemon(r, &docker);
+    look_for_daemon(r, &podman);
     if (!try_walls(r))
         return;
     try_runtime(r);

@@ -7,10 +7,12 @@
 #include "base/str.h"
 #include "cli/install.h"
 #include "cli/verb.h"
+#include "engine/native.h"
+#include "store/container.h"
 #include "store/runtime.h"
 
 struct pull_options {
-    const char        *image, *installer;
+    const char        *image, *installer, *engine;
     int64_t            fresh_ms;
     struct option_list sets; /* of dependencies: NAME@RANGE,NAME@RANGE */
     bool               verify, strict;
@@ -24,6 +26,8 @@ static const struct option options[] = {
     {"deps", 0, OPTION_LIST, AT(sets), "SET",
      "install these npm packages, NAME[@RANGE],… (RANGE: latest); may be repeated"},
     {"image", 0, OPTION_STRING, AT(image), "IMAGE", "the same as IMAGE behind the options"},
+    {"engine", 0, OPTION_STRING, AT(engine), "ENGINE",
+     "native, or docker or podman, which pull what they lack (native)"},
     INSTALL_ROW_INSTALLER(AT(installer)),
     INSTALL_ROW_FRESH(AT(fresh_ms)),
     INSTALL_ROW_STRICT(AT(strict)),
@@ -98,11 +102,29 @@ static int read_options(struct pull_options *o, int argc, char **argv, struct er
     return 0;
 }
 
-static int get_all(const struct pull_options *o, struct err *e)
+/* Also when `serve` asks: so what earlier runs left is removed here. */
+static int get_image(const struct pull_options *o, const struct engine *engine, struct err *e)
 {
     struct runtime runtime;
-    autofd int     held = -1;
 
+    TRY(container_sweep(engine->name, e));
+    TRY(container_ensure(engine->name, o->image, &runtime, e));
+    printf("%s %s\n", runtime.dir, runtime.version);
+    return 0;
+}
+
+static int get_all(const struct pull_options *o, struct err *e)
+{
+    const struct engine *engine = strcmp(o->engine, "auto") == 0 ? &native : engine_find(o->engine);
+    struct runtime       runtime;
+    autofd int           held = -1;
+
+    if (!engine)
+        return err_set(e, ERR_INVALID,
+                       "--engine '%.60s' is unknown: there are native, docker and podman",
+                       o->engine);
+    if (engine != &native)
+        return get_image(o, engine, e);
     TRY(get_runtime(o, &runtime, e));
     printf("%s\n", runtime.dir);
     if (o->sets.n == 0)
@@ -117,10 +139,12 @@ static int get_all(const struct pull_options *o, struct err *e)
 
 static int pull_main(int argc, char **argv)
 {
-    struct pull_options o = {
-        .image = RUNTIME_DEFAULT, .installer = INSTALL_INSTALLER, .fresh_ms = INSTALL_FRESH_MS};
-    struct err e = {0};
-    int        done = read_options(&o, argc, argv, &e);
+    struct pull_options o = {.image = RUNTIME_DEFAULT,
+                             .engine = "native",
+                             .installer = INSTALL_INSTALLER,
+                             .fresh_ms = INSTALL_FRESH_MS};
+    struct err          e = {0};
+    int                 done = read_options(&o, argc, argv, &e);
 
     if (done == 0)
         done = get_all(&o, &e);

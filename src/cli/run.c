@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "base/options.h"
+#include "base/str.h"
 #include "cli/install.h"
 #include "cli/run_trail.h"
 #include "cli/sandbox_options.h"
@@ -15,7 +16,9 @@
 #include "cli/verb.h"
 #include "engine/layout.h"
 #include "engine/native.h"
+#include "engine/run_id.h"
 #include "sandbox/result.h"
+#include "store/container.h"
 #include "store/runtime.h"
 
 enum {
@@ -71,10 +74,19 @@ static int check_env(const struct option_list *env, struct err *e)
 }
 
 /* A plan that is only shown fetches nothing. */
-static int find_runtime(const struct run_options *o, struct runtime *ret, struct err *e)
+static int find_runtime(const struct run_options *o, const struct engine *engine,
+                        struct runtime *ret, struct err *e)
 {
     int held; /* until we exit, and with us the sandbox */
 
+    if (engine != &native && o->explain) {
+        *ret = (struct runtime){0};
+        return str_copy(ret->dir, sizeof ret->dir, o->sandbox.image);
+    }
+    if (engine != &native)
+        return container_lock(run_id(), e) < 0
+                   ? -1
+                   : container_ensure(engine->name, o->sandbox.image, ret, e);
     if (!o->explain)
         return runtime_ensure_held(o->sandbox.image, ret, &held, e);
     if (runtime_find(o->sandbox.image, ret, e) == 0 || e->kind != ERR_NOT_FOUND)
@@ -89,9 +101,12 @@ static json_t *make_plan(const struct run_options *o, struct engine_spec spec,
     autofree char *files = NULL, *dir = NULL;
     struct runtime runtime = {0};
 
+    spec.engine = sandbox_options_engine(&o->sandbox, e);
+    if (!spec.engine)
+        return NULL;
     if ((o->sandbox.files && sandbox_options_dir("files", o->sandbox.files, &files, e) < 0) ||
         (o->dir && sandbox_options_dir("dir", o->dir, &dir, e) < 0) ||
-        find_runtime(o, &runtime, e) < 0)
+        find_runtime(o, spec.engine, &runtime, e) < 0)
         return NULL;
     if (runtime.note[0])
         fprintf(stderr, "jerboa: %s\n", runtime.note);
@@ -217,7 +232,10 @@ static int explain(struct run_options *o, const struct network *network, struct 
         return -1;
     if (json_dumpf(plan, stdout, JSON_INDENT(2)) < 0)
         return err_set(e, ERR_INTERNAL, "the plan cannot be printed");
-    printf("\n\n");
+    printf("\n");
+    if (sandbox_options_engine(&o->sandbox, e) != &native)
+        return 0;
+    printf("\n");
     return native_print_steps(e);
 }
 
@@ -236,6 +254,7 @@ static int run_with(const struct run_options *o, const struct network *network, 
                     struct run_trail *trail, int argc, char **argv, struct err *e)
 {
     struct engine_spec    sandbox = sandbox_options_spec(&o->sandbox, network);
+    const struct engine  *engine = sandbox_options_engine(&o->sandbox, e);
     autofree const char **args = calloc((size_t)argc + 3, sizeof *args);
     const char           *env[ENV_MAX];
     struct run_file       files[2];
@@ -263,8 +282,8 @@ static int run_with(const struct run_options *o, const struct network *network, 
     args[1] = script->path;
     for (int i = 0; i < argc; i++)
         args[i + 2] = argv[i];
-    compose_env(o, sandbox.engine->environment(&sandbox), network->npm.environment, env);
-    TRY(session_run(sandbox.engine, plan, network->is_host ? NULL : &egress,
+    compose_env(o, engine->environment(&sandbox), network->npm.environment, env);
+    TRY(session_run(engine, plan, network->is_host ? NULL : &egress,
                     *install->hold.dir ? install->hold.dir : NULL, &spec, &result, e));
     run_trail_end(trail, &result.run);
     tell_result(o, &result);
@@ -272,13 +291,28 @@ static int run_with(const struct run_options *o, const struct network *network, 
     return result.status;
 }
 
+/* The Node that installs dependencies, outside. */
+static int find_installing(const struct run_options *o, const struct runtime *runtime,
+                           struct runtime *ret, struct err *e)
+{
+    char image[32];
+    int  held;
+
+    *ret = *runtime;
+    if (o->deps.n == 0 || sandbox_options_engine(&o->sandbox, e) == &native)
+        return 0;
+    TRY(container_sibling(runtime, image, e));
+    return runtime_ensure_held(image, ret, &held, e);
+}
+
 static int run_script(struct run_options *o, const struct network *network,
                       const struct script *script, int argc, char **argv, struct err *e)
 {
     struct runtime   runtime;
     autojson json_t *plan = make_plan(o, sandbox_options_spec(&o->sandbox, network), &runtime, e);
+    struct runtime   installing;
     struct install_spec wanted = {&o->deps, o->sandbox.installer, o->sandbox.fresh_ms,
-                                  o->sandbox.strict, &runtime};
+                                  o->sandbox.strict, &installing};
     struct install      install;
     struct run_trail    trail;
     const char         *policy = network->is_host ? "host" : policy_name(network->policy);
@@ -286,12 +320,16 @@ static int run_script(struct run_options *o, const struct network *network,
 
     if (!plan || run_trail_begin(&trail, &o->sandbox, policy, script, &o->deps, e) < 0)
         return -1;
-    status = install_deps(&wanted, &install, e);
+    status = find_installing(o, &runtime, &installing, e);
+    if (status == 0)
+        status = install_deps(&wanted, &install, e);
     if (status == 0) {
         status = run_with(o, network, plan, &install, script, &trail, argc, argv, e);
         install_done(&install);
     }
     run_trail_end(&trail, NULL);
+    if (status >= 0) /* its container is gone */
+        container_unlock(run_id());
     return status;
 }
 

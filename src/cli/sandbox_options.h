@@ -46,10 +46,11 @@ struct sandbox_options sandbox_options_defaults(void);
     {"files", 0, OPTION_STRING, SANDBOX_OPTIONS_AT(at, files), "DIR",                              \
      "DIR is /workspace/files, writable", .second_env = "FILES_DIR"},                              \
     {"image", 0, OPTION_STRING, SANDBOX_OPTIONS_AT(at, image), "IMAGE",                            \
-     "node:lts-slim, node:22, 24.1.0, current … (node:lts-slim)"},                                 \
+     "node:lts-slim, node:22, 24.1.0, current …; of a container engine any with Node (node:lts-slim)"},                                 \
     INSTALL_ROW_INSTALLER(SANDBOX_OPTIONS_AT(at, installer)),                                      \
     INSTALL_ROW_FRESH(SANDBOX_OPTIONS_AT(at, fresh_ms)),                                           \
-    {"engine", 0, OPTION_STRING, SANDBOX_OPTIONS_AT(at, engine), "ENGINE", "native (native)"},     \
+    {"engine", 0, OPTION_STRING, SANDBOX_OPTIONS_AT(at, engine), "ENGINE",                        \
+     "native, docker, podman, or auto: native for node images, else docker or podman (auto)"},     \
     INSTALL_ROW_STRICT(SANDBOX_OPTIONS_AT(at, strict))
 /* clang-format on */
 
@@ -58,6 +59,15 @@ int sandbox_options_check(struct sandbox_options *o, struct err *e);
 
 /* A directory that an option names, as a real path that the caller frees. */
 int sandbox_options_dir(const char *option, const char *path, char **ret, struct err *e);
+
+/* Which engine makes sandboxes of node images, and which those of others; NULL: none. */
+struct engine_choice {
+    const struct engine *of_node, *of_others;
+};
+
+struct engine_choice sandbox_options_engines(const struct sandbox_options *o);
+const struct engine *sandbox_options_engine(const struct sandbox_options *o,
+                                            struct err                   *e); /* for its image */
 
 /* Without its directories and its runtime; it borrows from `network`. */
 struct engine_spec sandbox_options_spec(const struct sandbox_options *o,

@@ -13,7 +13,9 @@
 #include "cli/sandbox_options.h"
 #include "cli/verb.h"
 #include "config.h"
-#include "store/image.h"
+#include "engine/native.h"
+#include "engine/run_id.h"
+#include "store/container.h"
 #include "store/store.h"
 #include "tools/admission.h"
 #include "tools/following.h"
@@ -83,11 +85,12 @@ struct service {
     struct event_base *base;
     struct network     network;
     struct resolver   *resolver;
-    const char        *env[16];
+    const char        *env[2][16]; /* of node images, and of others */
     char              *files_dir;
     char               scratch_dir[STORE_PATH_MAX];
     struct tools       tools;
     int64_t            began_ms;
+    int                run_fd;  /* its lock, or -1 */
     bool               stopped; /* all sandboxes are gone */
 };
 
@@ -215,14 +218,15 @@ static void close_trail(struct service *s)
 
 /* ---- making it ---- */
 
-static void compose_env(struct service *s, const struct engine_spec *spec)
+static void compose_env(struct service *s, const struct engine *engine,
+                        const struct engine_spec *spec, const char *ret[16])
 {
-    size_t n = 0, max = sizeof s->env / sizeof s->env[0] - 1;
+    size_t n = 0, max = sizeof s->env[0] / sizeof s->env[0][0] - 1;
 
-    for (const char *const *v = spec->engine->environment(spec); *v && n < max; v++)
-        s->env[n++] = *v;
+    for (const char *const *v = engine->environment(spec); *v && n < max; v++)
+        ret[n++] = *v;
     for (const char *const *v = s->network.npm.environment; *v && n < max; v++)
-        s->env[n++] = *v;
+        ret[n++] = *v;
 }
 
 static int make_policies(struct service *s, struct err *e)
@@ -249,30 +253,49 @@ static int make_layers(struct service *s, const struct options *o, struct err *e
 
 static void make_boxes(struct service *s, const struct options *o)
 {
-    struct boxes_spec spec = {
-        .base = s->base,
-        .limits = sandbox_options_spec(&o->sandbox, &s->network),
-        .network = {.operator_policy = s->network.policy, .limits = o->sandbox.limits},
-        .host_network = s->network.is_host,
-        .max = o->sandboxes,
-        .max_each = o->sandboxes_each,
-        .age_ms = o->age_ms,
-        .idle_ms = o->idle_ms,
-        .pool_min = o->pool,
-        .pool_max = o->pool_memory_bytes / POOL_BYTES_EACH,
-        .hold_ms = o->hold_ms,
-        .reserve_bytes = o->reserve_bytes,
-        .image = o->sandbox.image,
-        .files_dir = s->files_dir,
-        .files_dirs_differ = s->files_dir && o->serve.http.tokens_file,
-        .env = s->env,
-        .scratch_dir = s->scratch_dir,
-        .trail = s->tools.trail};
+    struct engine_choice choice = sandbox_options_engines(&o->sandbox);
+    struct boxes_spec    spec = {
+           .base = s->base,
+           .limits = sandbox_options_spec(&o->sandbox, &s->network),
+           .network = {.operator_policy = s->network.policy, .limits = o->sandbox.limits},
+           .host_network = s->network.is_host,
+           .max = o->sandboxes,
+           .max_each = o->sandboxes_each,
+           .age_ms = o->age_ms,
+           .idle_ms = o->idle_ms,
+           .pool_min = o->pool,
+           .pool_max = o->pool_memory_bytes / POOL_BYTES_EACH,
+           .hold_ms = o->hold_ms,
+           .reserve_bytes = o->reserve_bytes,
+           .image = o->sandbox.image,
+           .files_dir = s->files_dir,
+           .files_dirs_differ = s->files_dir && o->serve.http.tokens_file,
+           .env = s->env[0],
+           .env_of_others = s->env[1],
+           .of_node = choice.of_node,
+           .of_others = choice.of_others,
+           .scratch_dir = s->scratch_dir,
+           .trail = s->tools.trail};
 
-    compose_env(s, &spec.limits);
+    compose_env(s, spec.of_node, &spec.limits, s->env[0]);
+    if (spec.of_others)
+        compose_env(s, spec.of_others, &spec.limits, s->env[1]);
     s->resolver = spec.network.resolver = resolver_new(s->base, NULL);
     s->tools.boxes = boxes_new(&spec, &boxes_ops, s);
     s->tools.admission = admission_new(s->base, s->tools.boxes, o->wait_ms);
+}
+
+/* Who makes containers keeps others from taking them for what an earlier run left. */
+static int lock_run(struct service *s, const struct options *o, struct err *e)
+{
+    s->run_fd = -1;
+    if (!sandbox_options_engines(&o->sandbox).of_others)
+        return 0;
+    s->run_fd = container_lock(run_id(), e);
+    if (s->run_fd < 0 && sandbox_options_engines(&o->sandbox).of_node != &native)
+        return -1;
+    *e = (struct err){0}; /* a store that cannot be written is the business of who needs it */
+    return 0;
 }
 
 static int service_init(struct service *s, const struct options *o, struct err *e)
@@ -284,6 +307,7 @@ static int service_init(struct service *s, const struct options *o, struct err *
         TRY(sandbox_options_dir("files", o->sandbox.files, &s->files_dir, e));
     TRY(network_init(&s->network, o->sandbox.network, &o->sandbox.allow, e));
     TRY(open_trail(s, o, e));
+    TRY(lock_run(s, o, e));
     TRY(store_path("", s->scratch_dir, e));
     TRY(make_policies(s, e));
     TRY(make_layers(s, o, e));
@@ -342,6 +366,9 @@ static void service_done(struct service *s)
     for (size_t i = 0; i < TOOLS_POLICIES; i++)
         policy_free(s->tools.policies[i]);
     close_trail(s);
+    if (s->stopped && s->run_fd >= 0)
+        container_unlock(run_id());
+    fd_close(&s->run_fd);
     network_done(&s->network);
     resolver_free(s->resolver);
     free(s->files_dir);
@@ -398,8 +425,8 @@ static int read_options(struct options *o, int argc, char **argv, struct err *e)
         o->sandboxes_each = o->serve.http.tokens_file ? (o->sandboxes + 1) / 2 : o->sandboxes;
     if (o->sandboxes_each > o->sandboxes)
         o->sandboxes_each = o->sandboxes;
-    TRY(image_parse(o->sandbox.image, &(struct image){0}, e));
-    return sandbox_options_check(&o->sandbox, e);
+    TRY(sandbox_options_check(&o->sandbox, e));
+    return sandbox_options_engine(&o->sandbox, e) ? 0 : -1;
 }
 
 static int serve_main(int argc, char **argv)
@@ -413,7 +440,7 @@ static int serve_main(int argc, char **argv)
                         .pool = 2,
                         .pool_memory_bytes = 256 << 20,
                         .hold_ms = 300LL * 1000};
-    struct service s = {0};
+    struct service s = {.run_fd = -1};
     struct err     e = {0};
     const char    *hosts[OPTION_LIST_MAX + 1] = {0};
     int            r = read_options(&o, argc, argv, &e);

@@ -4,7 +4,8 @@
  * stdin: what is wanted (struct make_request) as JSON. stderr: progress, one line each. stdout: one
  * JSON object, {"wasThere", "note", "output"}, or {"kind", "error", "note", "output"}; exit 0
  * and 1. When both are closed the layer can be used; what is left to do is to bring it to the disk.
- * It may be killed at any point: sandboxes end with it, and the next one takes the entry over. */
+ * With `pack DIR` it sends a layer that is there (pack.h). It may be killed at any point: sandboxes
+ * end with it, and the next one takes the entry over. */
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include "base/fields.h"
 #include "base/version.h"
 #include "deps/make.h"
+#include "deps/pack.h"
 
 enum { REQUEST_MAX = 1 << 18 };
 
@@ -68,7 +70,18 @@ static json_t *answer_of(const struct make_result *r, const struct err *e)
     return answer;
 }
 
-int main(void)
+/* `pack DIR`: see pack.h. */
+static int pack(const char *dir)
+{
+    struct err e = {0};
+
+    if (pack_tree(dir, STDOUT_FILENO, &e) == 0)
+        return 0;
+    fprintf(stderr, "jerboa-layer: %s\n", e.msg);
+    return 1;
+}
+
+int main(int argc, char **argv)
 {
     struct make_request request = {0};
     struct make_result  result = {.layer.dir_fd = -1};
@@ -78,6 +91,8 @@ int main(void)
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would use it; the next one takes over */
     umask(022);                       /* sandboxes read the store as another user */
     signal(SIGPIPE, SIG_IGN);
+    if (argc == 3 && strcmp(argv[1], "pack") == 0)
+        return pack(argv[2]);
     document = read_request(&request, &e);
     if (document && make_layer(&request, &result, &e) == 0)
         e = (struct err){0}; /* of an installer that failed before another did it */

@@ -1,10 +1,14 @@
 #include "engine/engine.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fd.h"
+#include "engine/docker.h"
+#include "engine/native.h"
 
 /* Of a directory, which one it is; what is in it may change, and that is shown. Of a file also that
  * nobody wrote to it. */
@@ -42,4 +46,39 @@ void engine_fingerprint(const json_t *plan, char ret[SHA256_HEX_SIZE])
             add_identity(&hash, source);
     }
     sha256_hex(&hash, ret);
+}
+
+static const struct engine *const engines[] = {&native, &docker, &podman};
+
+const struct engine *engine_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof engines / sizeof engines[0]; i++)
+        if (strcmp(engines[i]->name, name) == 0)
+            return engines[i];
+    return NULL;
+}
+
+json_t *engine_walls(const struct engine *engine)
+{
+    json_t *list = engine->gaps ? json_array() : NULL;
+
+    for (const struct engine_gap *g = engine->gaps; g && g->name; g++)
+        if (json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:b, s:s}", "name", g->name,
+                                                  "what", "", "keeps", 0, "on", 0, "why", g->why)) <
+            0)
+            abort();
+    return list;
+}
+
+int engine_open_pipe(int *ret_read, int *ret_write, struct err *e)
+{
+    enum { PIPE_SIZE = 1 << 20 };
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(e, "pipe");
+    fcntl(ends[0], F_SETPIPE_SZ, PIPE_SIZE); /* best effort: smaller is only slower */
+    *ret_read = ends[0];
+    *ret_write = ends[1];
+    return 0;
 }

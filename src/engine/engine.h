@@ -66,7 +66,14 @@ struct engine_spec {
 /* Where its init is reached. */
 struct engine_ends {
     int to_init_fd, from_init_fd;
-    int control_fd; /* to a jail, which gets the plan there */
+    int control_fd; /* to a jail, which gets the plan there; -1: there is none, and init stands in
+                       for it */
+    int said_fd;    /* what the program says when it fails, non-blocking; or -1 */
+};
+
+/* A wall that native has and this one does not. */
+struct engine_gap {
+    const char *name, *why;
 };
 
 struct engine {
@@ -82,8 +89,19 @@ struct engine {
     /* Removes what a sandbox left whose program was killed, in a program of its own. */
     int (*sweep)(struct child *child, struct event_base        *base,
                  void (*exited)(void *owner, int status), void *owner, struct err *e);
+    int end_ms; /* its program has so long to end, once its pipe is closed; then it is killed */
+    const struct engine_gap
+        *gaps; /* ended by a row without a name; NULL: the jail tells its walls itself */
 };
 
 /* What a sandbox made by this plan is made of: the plan itself, and what its sources are on this
  * machine at this moment. Hex digits. */
 void engine_fingerprint(const json_t *plan, char ret[SHA256_HEX_SIZE]);
+
+/* Those of the table in engine.c; NULL: there is none of that name. */
+const struct engine *engine_find(const char *name);
+/* A list as the jail tells it (jail/walls.h), of what is missing only; NULL: the jail tells. */
+json_t *engine_walls(const struct engine *engine);
+
+/* A large pipe, for frames; for engines. */
+int engine_open_pipe(int *ret_read, int *ret_write, struct err *e);

@@ -26,7 +26,6 @@
 enum {
     BYTES_PER_INODE = 4096,
     INIT_MEMORY = 152 << 20, /* beside the files it writes: windows of its connections */
-    PIPE_SIZE = 1 << 20,
 };
 
 /* ---- the plan: fixed parts ---- */
@@ -406,21 +405,15 @@ static int start(const json_t *plan, struct engine_ends *ret, struct child *jail
     (void)plan; /* the sandbox sends it */
     if (!path)
         return -1;
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_sys(e, "pipe");
-    in_read = ends[0], in_write = ends[1];
-    fcntl(in_write, F_SETPIPE_SZ, PIPE_SIZE);
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_sys(e, "pipe");
-    out_read = ends[0], out_write = ends[1];
-    fcntl(out_read, F_SETPIPE_SZ, PIPE_SIZE); /* best effort, both: smaller is only slower */
+    TRY(engine_open_pipe(&in_read, &in_write, e));
+    TRY(engine_open_pipe(&out_read, &out_write, e));
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return err_sys(e, "socketpair");
     ours = ends[0], its = ends[1];
 
     struct child_fd fds[] = {{in_read, 0}, {out_write, 1}, {its, 3}, {-1, -1}};
     TRY(child_start(jail, base, path, argv, NULL, fds, exited, owner, e));
-    *ret = (struct engine_ends){take_fd(&in_write), take_fd(&out_read), take_fd(&ours)};
+    *ret = (struct engine_ends){take_fd(&in_write), take_fd(&out_read), take_fd(&ours), -1};
     return 0;
 }
 
@@ -439,7 +432,12 @@ static int sweep(struct child *child, struct event_base        *base,
     return child_start(child, base, path, argv, NULL, fds, exited, owner, e);
 }
 
-const struct engine native = {"native", plan, environment, start, sweep};
+const struct engine native = {.name = "native",
+                              .plan = plan,
+                              .environment = environment,
+                              .start = start,
+                              .sweep = sweep,
+                              .end_ms = 5000};
 
 int native_print_steps(struct err *e)
 {

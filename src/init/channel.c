@@ -28,7 +28,9 @@ struct channel {
     uint32_t          id;
 
     /* a process */
-    pid_t         pid; /* 0 once reaped */
+    pid_t         pid;        /* 0 once reaped */
+    bool          has_leader; /* that is it, and tells the exit here: */
+    int           exit_fd;
     int           in_fd;
     struct buf    in;       /* what its stdin has not taken yet */
     uint64_t      in_taken; /* bytes of it that are in its pipe, or were read */
@@ -41,6 +43,7 @@ struct channel {
 };
 
 static struct channel channels[CHANNELS_MAX];
+static bool           lost_leader;
 
 static struct channel *find(uint32_t id)
 {
@@ -66,6 +69,7 @@ static struct channel *open_channel(uint32_t id, enum channel_kind kind)
                                            .id = id,
                                            .in_fd = -1,
                                            .file_fd = -1,
+                                           .exit_fd = -1,
                                            .outputs = {{.fd = -1}, {.fd = -1}}};
             buf_init(&channels[i].in, WINDOW_TO_INIT);
             return &channels[i];
@@ -79,6 +83,7 @@ static void close_channel(struct channel *c)
 {
     fd_close(&c->in_fd);
     fd_close(&c->file_fd);
+    fd_close(&c->exit_fd);
     for (int i = 0; i < 2; i++)
         fd_close(&c->outputs[i].fd);
     buf_done(&c->in);
@@ -115,6 +120,9 @@ static int process_open(const struct frame *f, struct err *e)
     } else {
         c->pid = launched.pid;
         c->in_fd = launched.in_fd;
+        c->has_leader = launched.has_leader;
+        if (c->has_leader)
+            c->exit_fd = launched.exit_fd;
         c->outputs[0] = (struct output){launched.out_fd, WINDOW_FROM_INIT};
         c->outputs[1] = (struct output){launched.err_fd, WINDOW_FROM_INIT};
         outbox_send(FRAME_STARTED, f->channel, 0, NULL, 0);
@@ -205,6 +213,13 @@ static void process_exited(struct channel *c, int status, const struct rusage *u
     process_step(c);
 }
 
+static void process_reaped(struct channel *c, int status, struct rusage *usage)
+{
+    if (c->has_leader && !world_read_exit(c->exit_fd, &status, usage))
+        lost_leader = true;
+    process_exited(c, status, usage);
+}
+
 void channel_reap(void)
 {
     struct rusage usage;
@@ -214,9 +229,27 @@ void channel_reap(void)
     while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0 || (pid < 0 && errno == EINTR))
         for (size_t i = 0; i < CHANNELS_MAX; i++)
             if (channels[i].kind == CHANNEL_PROCESS && channels[i].pid == pid) {
-                process_exited(&channels[i], status, &usage);
+                process_reaped(&channels[i], status, &usage);
                 break;
             }
+}
+
+/* It dies of what world_end sent, so this does not wait long. */
+bool channel_end_group(uint32_t channel)
+{
+    struct channel *c = find(channel);
+    struct rusage   usage;
+    int             status;
+    bool            lost;
+
+    if (c && c->kind == CHANNEL_PROCESS && c->pid > 0 && c->has_leader) {
+        world_end(c->pid, c->exit_fd);
+        if (wait4(c->pid, &status, 0, &usage) == c->pid)
+            process_reaped(c, status, &usage);
+    }
+    lost = lost_leader;
+    lost_leader = false;
+    return !lost;
 }
 
 /* ---- files ---- */

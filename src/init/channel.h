@@ -25,3 +25,7 @@ size_t channel_fill_polls(struct pollfd polls[CHANNEL_POLLS_MAX]);
 void   channel_ready(const struct pollfd *polls);
 
 void channel_reap(void); /* after SIGCHLD */
+
+/* The process of that channel has ended when this returns, with all that it started; if it has a
+ * leader (world.h). false: a leader was lost meanwhile, and with it everything that ran. */
+bool channel_end_group(uint32_t channel);

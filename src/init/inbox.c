@@ -6,6 +6,7 @@
 #include "init/channel.h"
 #include "init/dial.h"
 #include "init/egress.h"
+#include "init/group.h"
 #include "init/outbox.h"
 #include "init/reader.h"
 #include "init/scan.h"
@@ -49,6 +50,10 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 static int handle_of_server(const struct frame *f, struct err *e)
 {
+    if (group_takes(f->type)) {
+        group_handle(f);
+        return 0;
+    }
     for (size_t i = 0; i < KINDS; i++)
         if (kinds[i].has(f->channel)) /* whatever opens a channel fits none that is open */
             return kinds[i].handle(f, e);

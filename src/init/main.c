@@ -2,9 +2,9 @@
  *
  * Theory of operation. The server's frames come in on stdin, ours leave on stdout; descriptor 3
  * brings cgroups from the jail. One poll loop moves bytes; nothing else happens here. Started with
- * the word `egress` it also carries the connections that code makes (egress.h). Init has no
- * rights that the code beside it lacks: same uid, no capabilities, same seccomp filter. What sets
- * it apart:
+ * the word `egress` it also carries the connections that code makes (egress.h), with `alone` it
+ * stands in for a jail (alone.h, group.h). Init has no rights that the code beside it lacks: same
+ * uid, no capabilities, same seccomp filter. What sets it apart:
  *
  * - It is not dumpable, from its first line: otherwise code of the same uid opens /proc/1/fd/1 and
  *   forges frames.
@@ -15,19 +15,21 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "init/alone.h"
 #include "init/channel.h"
 #include "init/dial.h"
 #include "init/egress.h"
+#include "init/group.h"
 #include "init/inbox.h"
 #include "init/outbox.h"
 #include "init/reader.h"
 #include "init/scan.h"
+#include "init/words.h"
 
 static int watch_children(void)
 {
@@ -81,6 +83,19 @@ static int turn(struct inbox *inbox, int signal_fd)
     return r > 0;
 }
 
+/* All before any code runs, so that nobody else has the doors. */
+static int begin(int argc, char **argv, struct err *e)
+{
+    struct words w;
+
+    TRY(words_parse(argc, argv, &w, e));
+    if (w.alone) {
+        TRY(alone_begin(&w, e));
+        group_enable();
+    }
+    return w.egress ? egress_open(e) : 0;
+}
+
 int main(int argc, char **argv)
 {
     struct inbox inbox;
@@ -95,8 +110,7 @@ int main(int argc, char **argv)
     int signal_fd = watch_children();
     if (signal_fd < 0)
         return 1;
-    /* before any code runs, so that nobody else has the doors */
-    if (argc > 1 && strcmp(argv[1], "egress") == 0 && egress_open(&e) < 0) {
+    if (begin(argc, argv, &e) < 0) {
         outbox_send_error(0, &e);
         outbox_flush();
         return 1;

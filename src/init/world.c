@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "init/counters.h"
+#include "init/leader.h"
 #include "pipe/ports.h"
 
 enum {
@@ -146,7 +148,7 @@ static int launch_in(const struct message_spawn *m, const int *groups, int n_gro
                      struct launched *ret, struct err *e)
 {
     autofd int in_read = -1, in_write = -1, out_read = -1, out_write = -1, err_read = -1,
-               err_write = -1, report_read = -1, report_write = -1;
+               err_write = -1, report_read = -1, report_write = -1, exit_fd = -1;
     int   ends[2];
     pid_t pid;
 
@@ -164,7 +166,7 @@ static int launch_in(const struct message_spawn *m, const int *groups, int n_gro
         return err_sys(e, "pipe");
     report_read = ends[0], report_write = ends[1];
 
-    pid = fork();
+    pid = m->group ? fork() : leader_fork(report_write, &exit_fd);
     if (pid < 0)
         return err_sys(e, "fork");
     if (pid == 0) {
@@ -177,20 +179,48 @@ static int launch_in(const struct message_spawn *m, const int *groups, int n_gro
         fd_set_nonblock(in_write, true);
     fd_set_nonblock(out_read, true);
     fd_set_nonblock(err_read, true);
-    *ret = (struct launched){pid, take_fd(&in_write), take_fd(&out_read), take_fd(&err_read)};
+    *ret = (struct launched){.pid = pid,
+                             .in_fd = take_fd(&in_write),
+                             .out_fd = take_fd(&out_read),
+                             .err_fd = take_fd(&err_read),
+                             .has_leader = m->group == 0,
+                             .exit_fd = take_fd(&exit_fd)};
     return 0;
 }
 
 int world_launch(const struct message_spawn *m, struct launched *ret, struct err *e)
 {
     int groups[GROUP_FDS_MAX] = {0};
-    int n_groups = receive_group(m->group, groups, e);
+    int n_groups = m->group ? receive_group(m->group, groups, e) : 0;
     int r;
 
     TRY(n_groups);
     r = launch_in(m, groups, n_groups, ret, e);
     close_all(groups, n_groups);
     return r;
+}
+
+bool world_read_exit(int exit_fd, int *status, struct rusage *usage)
+{
+    struct leader_report r;
+
+    if (!leader_read(exit_fd, &r)) {
+        kill(-1, SIGKILL); /* whose the orphans are is not known */
+        return false;
+    }
+    *status = r.status;
+    *usage = r.usage;
+    return true;
+}
+
+void world_end(pid_t leader, int exit_fd)
+{
+    leader_end(leader, exit_fd);
+}
+
+struct message_group_ended world_counters(void)
+{
+    return counters_read();
 }
 
 /* ---- files ---- */

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -16,11 +17,23 @@ struct launched {
     int   in_fd;  /* write end of its stdin, non-blocking; -1 when it has none */
     int   out_fd; /* read ends, non-blocking */
     int   err_fd;
+
+    /* Without a cgroup: pid is that of a leader (leader.h), which tells the program's end here. */
+    bool has_leader;
+    int  exit_fd;
 };
 
-/* Starts the program in the cgroup of m->group, in a session of its own. Its errors are those of
- * the exec as well: when it returns 0, the program runs. */
+/* Starts the program in the cgroup of m->group, or where that is 0 below a leader, in a session of
+ * its own. Its errors are those of the exec as well: when it returns 0, the program runs. */
 int world_launch(const struct message_spawn *m, struct launched *ret, struct err *e);
+
+/* Its leader has exited with *status: that and *usage become the program's own. false: somebody
+ * killed the leader; all processes but init were ended. */
+bool world_read_exit(int exit_fd, int *status, struct rusage *usage);
+void world_end(pid_t leader, int exit_fd); /* the program and all that it started; see leader_end */
+
+/* What the kernel counted for the whole sandbox so far, where it shows it. */
+struct message_group_ended world_counters(void);
 
 /* A fresh regular file that nobody else could have put there; world_publish gives it its name, in
  * one step, replacing what has it: a FIFO, a link, an older file. */

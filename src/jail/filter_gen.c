@@ -1,4 +1,5 @@
-/* filter_gen - writes the seccomp filter of sandboxes as a C table; runs at build time.
+/* filter_gen - writes the seccomp filter of sandboxes as a C table, or for container engines as
+ * text in their JSON form; runs at build time.
  *
  * An allow-list: whatever is not named gets ENOSYS, so that programs made for newer kernels fall
  * back as they would on an older one. Left out on purpose, because they are ways out or make the
@@ -20,6 +21,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +33,8 @@
 enum { SET_ID_BITS = 06000, TMPFILE_BIT = O_TMPFILE & ~O_DIRECTORY, SOCKET_TYPE_BITS = 0xf };
 
 static scmp_filter_ctx ctx;
+static bool            as_json;
+static unsigned        n_rules;
 
 static void check(int r, const char *what)
 {
@@ -40,10 +44,43 @@ static void check(int r, const char *what)
     }
 }
 
+/* ---- the same as JSON, as string literals of C ---- */
+
+static void print_arg(const struct scmp_arg_cmp *a)
+{
+    printf("{\\\"index\\\":%u,\\\"value\\\":%llu,\\\"valueTwo\\\":%llu,\\\"op\\\":\\\"%s\\\"}",
+           a->arg, (unsigned long long)a->datum_a, (unsigned long long)a->datum_b,
+           a->op == SCMP_CMP_EQ ? "SCMP_CMP_EQ" : "SCMP_CMP_MASKED_EQ");
+}
+
+static void print_rule(uint32_t action, const char *name, unsigned n,
+                       const struct scmp_arg_cmp *args)
+{
+    if (action ==
+        SCMP_ACT_ERRNO(0)) /* what an engine makes of it differs; init's own filter has it */
+        return;
+    printf("    \"%s{\\\"names\\\":[\\\"%s\\\"],", n_rules++ ? "," : "", name);
+    if (action == SCMP_ACT_ALLOW)
+        printf("\\\"action\\\":\\\"SCMP_ACT_ALLOW\\\"");
+    else
+        printf("\\\"action\\\":\\\"SCMP_ACT_ERRNO\\\",\\\"errnoRet\\\":%u", action & 0xffff);
+    for (unsigned i = 0; i < n; i++) {
+        printf("%s", i ? "," : ",\\\"args\\\":[");
+        print_arg(&args[i]);
+    }
+    printf("%s}\"\n", n ? "]" : "");
+}
+
+/* ---- rules ---- */
+
 static void rule(uint32_t action, const char *name, unsigned n, const struct scmp_arg_cmp *args)
 {
     int nr = seccomp_syscall_resolve_name(name);
 
+    if (as_json) {
+        print_rule(action, name, n, args);
+        return;
+    }
     if (nr == __NR_SCMP_ERROR)
         check(-EINVAL, name);
     /* Calls that this architecture never had are dropped by the library. */
@@ -295,6 +332,18 @@ static const struct {
     {"the rest", "every program asks for them", allow_all, "getrandom sysinfo uname"},
 };
 
+/* What init needs besides until it has given up all rights and loaded the filter itself
+ * (init/alone.c): only in the JSON form. */
+static void allow_netfilter(const char *name)
+{
+    struct scmp_arg_cmp args[2] = {word(0, AF_NETLINK), word(2, NETLINK_NETFILTER)};
+
+    rule(SCMP_ACT_ALLOW, name, 2, args);
+}
+
+static const char begin_names[] =
+    "capset seccomp setgroups setresuid setresgid prlimit64 setrlimit";
+
 static void allow_group(const char *names, void (*allow)(const char *name))
 {
     char name[64];
@@ -302,6 +351,19 @@ static void allow_group(const char *names, void (*allow)(const char *name))
 
     for (; sscanf(names, "%63s%n", name, &n) == 1; names += n)
         allow(name);
+}
+
+static void print_json(uint32_t arch)
+{
+    printf("\"{\\\"defaultAction\\\":\\\"SCMP_ACT_ERRNO\\\",\\\"defaultErrnoRet\\\":%d,"
+           "\\\"architectures\\\":[\\\"%s\\\"],"
+           "\\\"syscalls\\\":[\"\n",
+           ENOSYS, arch == SCMP_ARCH_AARCH64 ? "SCMP_ARCH_AARCH64" : "SCMP_ARCH_X86_64");
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
+        allow_group(groups[i].names, groups[i].allow);
+    allow_group(begin_names, allow_all);
+    allow_group("socket", allow_netfilter);
+    printf("\"]}\"\n");
 }
 
 /* The program as initialisers of struct sock_filter. */
@@ -329,8 +391,13 @@ int main(int argc, char **argv)
     uint32_t arch = argc > 1 ? seccomp_arch_resolve_name(argv[1]) : 0;
 
     if (!arch) {
-        fprintf(stderr, "usage: filter_gen ARCHITECTURE\n");
+        fprintf(stderr, "usage: filter_gen ARCHITECTURE [json]\n");
         return 2;
+    }
+    as_json = argc > 2;
+    if (as_json) {
+        print_json(arch);
+        return 0;
     }
     ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
     if (!ctx)

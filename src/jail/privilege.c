@@ -87,16 +87,16 @@ int privilege_filter_unseen(struct err *e)
     return load(code, sizeof code / sizeof code[0], e);
 }
 
-static int limit(__rlimit_resource_t which, rlim_t most, struct err *e)
+static int limit(int which, rlim_t most, struct err *e)
 {
     struct rlimit now;
 
     if (getrlimit(which, &now) < 0)
-        return err_sys(e, "getrlimit %d", (int)which);
+        return err_sys(e, "getrlimit %d", which);
     if (now.rlim_max < most)
         most = now.rlim_max;
     if (setrlimit(which, &(struct rlimit){most, most}) < 0)
-        return err_sys(e, "setrlimit %d", (int)which);
+        return err_sys(e, "setrlimit %d", which);
     return 0;
 }
 
@@ -108,9 +108,9 @@ int privilege_limit_processes(int64_t most, struct err *e)
 int privilege_limit_resources(int64_t fds, struct err *e)
 {
     const struct {
-        const char         *name;
-        __rlimit_resource_t which;
-        rlim_t              most;
+        const char *name;
+        int         which;
+        rlim_t      most;
     } limits[] = {
         {"descriptors", RLIMIT_NOFILE, (rlim_t)fds},
         {"core", RLIMIT_CORE, 1}, /* 0 would still start a core_pattern program: filter_gen.c */

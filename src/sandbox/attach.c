@@ -8,6 +8,7 @@
 #include "engine/layout.h"
 #include "loop/later.h"
 #include "pipe/message.h"
+#include "sandbox/send_layer.h"
 
 enum { PAYLOAD_MAX = 8192 }; /* of an ATTACH frame */
 
@@ -55,10 +56,9 @@ static void on_lost(void *owner, const struct err *e)
 
 static const struct channel_ops channel_ops = {on_frame, on_lost};
 
-void sandbox_attach(struct sandbox *s, const char                        *layer_dir,
-                    void (*done)(void *owner, const struct err *e), void *owner)
+static void ask_jail(struct sandbox *s, const char                        *source,
+                     void (*done)(void *owner, const struct err *e), void *owner)
 {
-    autofree char        *source = str_format("%s/node_modules", layer_dir);
     struct message_attach m = {source, layout_modules};
     struct attach        *a = calloc(1, sizeof *a);
     autobuf struct buf    b;
@@ -75,4 +75,15 @@ void sandbox_attach(struct sandbox *s, const char                        *layer_
     }
     err_set(&a->err, ERR_INVALID, "the path of the layer is too long");
     later_ask(&a->later);
+}
+
+void sandbox_attach(struct sandbox *s, const char                        *layer_dir,
+                    void (*done)(void *owner, const struct err *e), void *owner)
+{
+    autofree char *source = str_format("%s/node_modules", layer_dir);
+
+    if (sandbox_has_groups(s))
+        ask_jail(s, source, done, owner);
+    else
+        send_layer_start(s, source, done, owner);
 }

@@ -237,7 +237,7 @@ static struct process *start(struct sandbox *s, struct message_spawn *m, bool is
         abort();
     *p = (struct process){.sandbox = s, .ops = ops, .owner = owner, .stdin_credit = WINDOW_TO_INIT};
     p->id = sandbox_open_group(s, &channel_ops, p);
-    m->group = p->id;
+    m->group = sandbox_has_groups(s) ? p->id : 0;
     buf_init(&b, FRAME_MAX);
     if (message_pack_spawn(&b, m) < 0) {
         sandbox_close_channel(s, p->id);

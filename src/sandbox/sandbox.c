@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/str.h"
 #include "loop/child.h"
 #include "loop/deadline.h"
 #include "loop/later.h"
@@ -18,7 +19,6 @@
 enum {
     START_MS = 30000,     /* a machine that needs longer is broken */
     LAST_WORDS_MS = 1000, /* of a pipe whose two writers are gone */
-    END_MS = 5000,        /* for the jail to clean up; then it is killed, and swept after */
 };
 
 struct channel {
@@ -29,20 +29,24 @@ struct channel {
 };
 
 struct sandbox {
-    struct event_base        *base;
-    const struct engine      *engine;
-    struct link              *pipe, *control;
-    struct child              jail; /* or, when it was killed, who removes what it left */
+    struct event_base   *base;
+    const struct engine *engine;
+    struct link         *pipe, *control; /* control: NULL where init stands in for a jail */
+    struct child jail; /* or what else the engine started; or, when it was killed, who removes what
+                          it left */
+    int                       said_fd; /* what it says when it fails; or -1 */
     struct deadline           deadline;
     struct later              later;
     struct channel           *channels;
     uint32_t                  last_channel;
     uint32_t                  group_ahead; /* a channel to be, whose cgroup is made; or 0 */
+    json_t                   *walls;       /* where the engine tells them; else NULL */
     struct egress            *egress;      /* serves the channels that init opens; or NULL */
     const struct sandbox_ops *ops;
     void                     *owner;
 
     /* facts */
+    bool       has_jail; /* else init stands in for it */
     bool       greeted, stop_wanted, jail_exited, has_run;
     bool       control_ended;
     bool       ending;   /* the descriptors are closed; only the jail's exit is missing */
@@ -70,9 +74,10 @@ static void begin_end(struct sandbox *s)
 {
     s->ending = true;
     link_free(s->pipe);
-    link_free(s->control);
+    if (s->control)
+        link_free(s->control);
     s->pipe = s->control = NULL;
-    deadline_set(&s->deadline, END_MS);
+    deadline_set(&s->deadline, s->engine->end_ms);
 }
 
 static void finish(struct sandbox *s)
@@ -82,6 +87,8 @@ static void finish(struct sandbox *s)
     s->ops->done(s->owner, &s->err);
     egress_free(s->egress); /* not before all were told: they ask what was refused */
     child_done(&s->jail);
+    fd_close(&s->said_fd);
+    json_decref(s->walls);
     deadline_done(&s->deadline);
     later_done(&s->later);
     free(s);
@@ -133,7 +140,7 @@ static void sweep(struct sandbox *s)
     child_done(&s->jail);
     s->sweeping = s->engine->sweep(&s->jail, s->base, on_swept, s, NULL) == 0;
     if (s->ending)
-        deadline_set(&s->deadline, END_MS);
+        deadline_set(&s->deadline, s->engine->end_ms);
 }
 
 static void on_jail_exit(void *owner, int status)
@@ -141,7 +148,7 @@ static void on_jail_exit(void *owner, int status)
     struct sandbox *s = owner;
 
     s->jail_exited = true; /* its reason came as a frame, or not at all */
-    if (WIFSIGNALED(status))
+    if (WIFSIGNALED(status) && s->engine->sweep)
         sweep(s);
     later_ask(&s->later);
 }
@@ -200,6 +207,8 @@ static void on_pipe_frame(void *owner, const struct frame *f)
             sandbox_fail(s, ERR_INVALID, e.msg);
         s->greeted = true;
         deadline_clear(&s->deadline);
+        if (s->walls && s->ops->walls)
+            s->ops->walls(s->owner, s->walls);
         if (s->ops->ready && !s->err.kind)
             s->ops->ready(s->owner);
     } else if (f->type == FRAME_ERROR && f->channel == 0) {
@@ -211,9 +220,34 @@ static void on_pipe_frame(void *owner, const struct frame *f)
     }
 }
 
+/* Its last line, by which clients of container daemons tell why. What is not for a terminal is
+ * taken out. */
+static bool read_reason(struct sandbox *s, char ret[ERR_MSG_MAX])
+{
+    char    text[4096 + 1];
+    ssize_t n = s->said_fd < 0 ? -1 : read(s->said_fd, text, sizeof text - 1);
+
+    while (n > 0 && text[n - 1] == '\n')
+        n--;
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    str_copy(ret, ERR_MSG_MAX, text);
+    for (char *c = ret; *c; c++)
+        if (*c < ' ' || *c > '~')
+            *c = ' ';
+    return true;
+}
+
 static void on_pipe_end(void *owner, const struct err *e)
 {
-    sandbox_fail(owner, ERR_UNAVAILABLE, e->kind ? e->msg : "the sandbox ended");
+    struct sandbox *s = owner;
+    char            reason[ERR_MSG_MAX];
+
+    if (!s->greeted && read_reason(s, reason))
+        sandbox_fail(s, ERR_UNAVAILABLE, reason);
+    else
+        sandbox_fail(s, ERR_UNAVAILABLE, e->kind ? e->msg : "the sandbox ended");
 }
 
 static void take_walls(struct sandbox *s, const struct frame *f)
@@ -271,6 +305,11 @@ bool sandbox_has_run(const struct sandbox *s)
 }
 
 /* ---- channels ---- */
+
+bool sandbox_has_groups(const struct sandbox *s)
+{
+    return s->has_jail;
+}
 
 static void open_channel(struct sandbox *s, uint32_t id, const struct channel_ops *ops, void *owner)
 {
@@ -337,6 +376,8 @@ void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel
     s->has_run |= type == FRAME_GROUP_RUN;
     if (s->control)
         link_send(s->control, type, channel, 0, payload, size);
+    else if (!s->has_jail)
+        sandbox_send(s, type, channel, 0, payload, size);
 }
 
 bool sandbox_has_room(const struct sandbox *s)
@@ -394,6 +435,32 @@ static void send_hello(struct sandbox *s)
     link_send(s->pipe, FRAME_HELLO, 0, 0, b.data, b.size);
 }
 
+/* Files of a plan without a jail. They are small: each fits into its window. */
+static void send_file(struct sandbox *s, const char *path, const char *text)
+{
+    uint32_t                  channel = ++s->last_channel;
+    struct message_write_file m = {0644, path};
+    autobuf struct buf        b;
+
+    buf_init(&b, 8192);
+    if (message_pack_write_file(&b, &m) < 0)
+        return;
+    sandbox_send(s, FRAME_WRITE_FILE, channel, 0, b.data, b.size);
+    sandbox_send(s, FRAME_DATA, channel, STREAM_IN, text, strnlen(text, WINDOW_TO_INIT));
+    sandbox_send(s, FRAME_END, channel, STREAM_IN, NULL, 0);
+}
+
+static void send_files(struct sandbox *s, const json_t *plan)
+{
+    size_t  i;
+    json_t *entry;
+
+    json_array_foreach (json_object_get(plan, "entries"), i, entry)
+        if (strcmp(json_string_value(json_object_get(entry, "kind")), "file") == 0)
+            send_file(s, json_string_value(json_object_get(entry, "target")),
+                      json_string_value(json_object_get(entry, "text")));
+}
+
 struct sandbox *sandbox_start(struct event_base *base, const struct engine *engine,
                               const json_t *plan, const struct egress_spec *network,
                               const struct sandbox_ops *ops, void *owner, struct err *e)
@@ -414,12 +481,19 @@ struct sandbox *sandbox_start(struct event_base *base, const struct engine *engi
     later_init(&s->later, base, step, s);
     deadline_init(&s->deadline, base, on_deadline, s);
     deadline_set(&s->deadline, START_MS);
-    s->pipe = link_new(base, ends.from_init_fd, ends.to_init_fd, PEER_INIT, &pipe_ops, s);
-    s->control = link_new(base, ends.control_fd, ends.control_fd, PEER_JAIL, &control_ops, s);
+    s->pipe = link_new(base, ends.from_init_fd, ends.to_init_fd,
+                       ends.control_fd < 0 ? PEER_INIT | PEER_JAIL : PEER_INIT, &pipe_ops, s);
+    s->has_jail = ends.control_fd >= 0;
+    if (s->has_jail)
+        s->control = link_new(base, ends.control_fd, ends.control_fd, PEER_JAIL, &control_ops, s);
     if (network)
         s->egress = egress_new(base, network, &egress_ops, s);
     send_hello(s);
-    if (send_plan(s, plan, e) < 0)
+    s->said_fd = ends.said_fd;
+    s->walls = engine_walls(engine);
+    if (!s->control)
+        send_files(s, plan);
+    else if (send_plan(s, plan, e) < 0)
         sandbox_fail(s, e->kind, e->msg);
     return s;
 }

@@ -50,8 +50,10 @@ struct channel_ops {
 uint32_t sandbox_open_channel(struct sandbox *s, const struct channel_ops *ops, void *owner);
 /* The same with a cgroup of its number, for a process. One is made ahead, if somebody did that. */
 uint32_t sandbox_open_group(struct sandbox *s, const struct channel_ops *ops, void *owner);
-void     sandbox_make_group_ahead(struct sandbox *s);
-void     sandbox_close_channel(struct sandbox *s, uint32_t channel);
+bool     sandbox_has_groups(
+        const struct sandbox *s); /* false: a process has a leader instead (init/leader.h) */
+void sandbox_make_group_ahead(struct sandbox *s);
+void sandbox_close_channel(struct sandbox *s, uint32_t channel);
 
 void sandbox_send(struct sandbox *s, enum frame_type type, uint32_t channel, uint8_t stream,
                   const void *payload, size_t size); /* to init */

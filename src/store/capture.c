@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -13,7 +14,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
-static int spawn(const char *path, const char *const *argv, int stdout_fd, pid_t *ret_pid)
+static int spawn(const char *path, const char *const *argv, int stdout_fd, bool is_quiet,
+                 pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
     int                        failed;
@@ -21,6 +23,8 @@ static int spawn(const char *path, const char *const *argv, int stdout_fd, pid_t
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, stdout_fd, 1);
+    if (is_quiet)
+        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
     failed = posix_spawn(ret_pid, path, &actions, NULL, (char *const *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     errno = failed;
@@ -65,8 +69,8 @@ static int reap(pid_t pid)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-int capture_run(const char *path, const char *const *argv, int timeout_ms, struct capture *ret,
-                struct err *e)
+static int run(const char *path, const char *const *argv, bool is_quiet, int timeout_ms,
+               struct capture *ret, struct err *e)
 {
     int        pipe_fds[2], read_errno = 0;
     autofd int read_fd = -1, write_fd = -1;
@@ -77,7 +81,7 @@ int capture_run(const char *path, const char *const *argv, int timeout_ms, struc
         return err_sys(e, "pipe");
     read_fd = pipe_fds[0];
     write_fd = pipe_fds[1];
-    if (spawn(path, argv, write_fd, &pid) < 0)
+    if (spawn(path, argv, write_fd, is_quiet, &pid) < 0)
         return err_sys(e, "run %s", path);
     fd_close(&write_fd);
     if (read_output(read_fd, timeout_ms, ret) < 0) {
@@ -90,4 +94,16 @@ int capture_run(const char *path, const char *const *argv, int timeout_ms, struc
         return err_set(e, ERR_TIMEOUT, "%s did not end within %d ms", path, timeout_ms);
     errno = read_errno;
     return read_errno ? err_sys(e, "read from %s", path) : 0;
+}
+
+int capture_run(const char *path, const char *const *argv, int timeout_ms, struct capture *ret,
+                struct err *e)
+{
+    return run(path, argv, false, timeout_ms, ret, e);
+}
+
+int capture_run_quietly(const char *path, const char *const *argv, int timeout_ms,
+                        struct capture *ret, struct err *e)
+{
+    return run(path, argv, true, timeout_ms, ret, e);
 }

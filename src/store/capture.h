@@ -12,3 +12,6 @@ struct capture {
 /* timeout_ms -1: the program bounds itself. ERR_TIMEOUT: it was killed. */
 int capture_run(const char *path, const char *const *argv, int timeout_ms, struct capture *ret,
                 struct err *e);
+/* The same, and what it says on stderr is dropped. */
+int capture_run_quietly(const char *path, const char *const *argv, int timeout_ms,
+                        struct capture *ret, struct err *e);

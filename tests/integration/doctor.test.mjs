@@ -85,7 +85,7 @@ test('the table says the same in words', limit, async () => {
   assert.match(lines[0], new RegExp(`^jerboa \\S+ as .*uid ${process.getuid()} on Linux `));
   for (const row of checks) assert.ok(lines.some((line) => line.startsWith(row.state) && line.split(/\s+/)[2] === row.name), row.name);
   for (const row of checks.filter((row) => row.fix)) assert.ok(lines.some((line) => line.trim() === `fix: ${row.fix}`), row.fix);
-  for (const line of lines.slice(2, -3)) assert.match(line, /^(on {5}|off {4}|untried)  (need |wall |bound|limit)  [a-z-]+ +\S|^ {35}fix: \S/);
+  for (const line of lines.slice(2, -3)) assert.match(line, /^(on {5}|off {4}|untried)  (need |wall |bound|limit|more )  [a-z-]+ +\S|^ {35}fix: \S/);
   assert.match(r.stdout, /\n\nThe native engine works[^\n]*\.\n$/);
 });
 

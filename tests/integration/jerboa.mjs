@@ -15,7 +15,11 @@ export const limit = { timeout: 180_000 }; // of what hangs: a busy machine is s
 /** Environment of a child: no option of whoever runs the tests; `mark` finds the sandbox's processes later. */
 export const mark = `JERBOA_TEST_MARK=${process.pid}-${randomBytes(6).toString('hex')}`;
 const options = /^JERBOA_(?!HOME$)|^(FILES_DIR|SANDBOX_MEMORY_LIMIT|SANDBOX_CPU_LIMIT|RUN_SCRIPT_TIMEOUT|NODE_OPTIONS|NODE_TEST_CONTEXT)$/;
-const always = { JERBOA_ENV: mark };
+const engine = process.env.JERBOA_TEST_ENGINE; // tests/on-engine.mjs
+const always = { JERBOA_ENV: mark, JERBOA_ENGINE: engine ?? 'native' }; // `auto` asks whatever daemon this machine has
+
+/** For what is of the native engine alone. */
+export const nativeOnly = engine ? { skip: `of the native engine, this is ${engine}` } : {};
 export function childEnv(more = {}) {
   const own = Object.entries(process.env).filter(([name]) => !options.test(name));
   return { ...Object.fromEntries(own), ...always, ...more };
@@ -141,6 +145,10 @@ export function processes(dir) {
   }
   return found;
 }
+
+/** What runs below a cgroup: pids with the names of their programs. */
+export const contained = (group) => list('/proc').filter((pid) => /^\d+$/.test(pid) && read(`/proc/${pid}/cgroup`).includes(`/${group}/`))
+  .flatMap((pid) => { const name = /^Name:\s+(.*)$/m.exec(read(`/proc/${pid}/status`))?.[1]; return name ? [{ pid: +pid, name }] : []; });
 
 /** What runs below a process: pids with the names of their programs. */
 export function descendants(pid) {

@@ -338,7 +338,7 @@ test('bad values: one sentence, 125, nothing run', limit, async (t) => {
     ...['', 'nowhere', 'plain'].map((v) => [`--dir=${v}`, /--dir/]),
     ...['', 'X', '=1'].map((v) => [`--env=${v}`, /--env.*K=V/]),
     ...['', 'bad', 'python:3', 'node:', 'node:24-fat', '../../etc'].map((v) => [`--image=${v}`, /image .*is not known/]),
-    ...['', 'docker', 'nativ'].map((v) => [`--engine=${v}`, /--engine/]),
+    ...['', 'lxc', 'nativ'].map((v) => [`--engine=${v}`, /--engine/]),
     ['--stats=maybe', /--stats/], ['--explain=2', /--explain/], ['--memroy=1g', /did you mean '--memory'/],
     ['--netwrok', /did you mean '--network'/], ['--qqqqqqqqqq', /unknown option '--qqqqqqqqqq'\n/], ['-x', /unknown option '-x'/],
   ]) {

@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { childEnv, copyPrograms, descendants, processes, until } from './jerboa.mjs';
+import { childEnv, contained, copyPrograms, descendants, processes, until } from './jerboa.mjs';
 import { load, modern } from './mcp.mjs';
 
 export { descendants };
@@ -169,8 +169,9 @@ export function refused(r, sentence) {
   assert.equal(r.structuredContent, undefined);
 }
 
-/** What code in the sandboxes of a server started. */
-export const inside = (pid) => descendants(pid).filter((p) => p.name !== 'init' && !p.name.startsWith('jerboa'));
+/** What code in the sandboxes of a server started. A daemon's containers are not below it: there, all that run in any. */
+export const inside = (pid) => (process.env.JERBOA_TEST_CGROUP ? contained(process.env.JERBOA_TEST_CGROUP) : descendants(pid))
+  .filter((p) => p.name !== 'init' && !p.name.startsWith('jerboa'));
 
 /** A port that was free a moment ago. */
 export async function freePort() {

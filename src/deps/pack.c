@@ -1,0 +1,129 @@
+#include "deps/pack.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "base/tree.h"
+
+enum { HEAD = 17, FLUSH_AT = 1 << 16, BUFFER_MAX = 1 << 18 };
+
+struct packing {
+    int        to_fd;
+    struct buf out;
+};
+
+static int flush(struct packing *p, struct err *e)
+{
+    if (fd_write_all(p->to_fd, p->out.data, p->out.size) < 0)
+        return err_sys(e, "send a tree");
+    p->out.size = 0;
+    return 0;
+}
+
+static int put(struct packing *p, const void *bytes, size_t size, struct err *e)
+{
+    if (buf_add(&p->out, bytes, size) < 0)
+        return err_set(e, ERR_LIMIT, "a name is too long");
+    return p->out.size < FLUSH_AT ? 0 : flush(p, e);
+}
+
+static int put_head(struct packing *p, char kind, mode_t mode, const char *name, uint64_t size,
+                    struct err *e)
+{
+    uint8_t  head[HEAD] = {(uint8_t)kind};
+    uint32_t name_size = (uint32_t)strlen(name), bits = mode & 0777;
+
+    for (int i = 0; i < 4; i++) {
+        head[1 + i] = (uint8_t)(bits >> (8 * i));
+        head[5 + i] = (uint8_t)(name_size >> (8 * i));
+    }
+    for (int i = 0; i < 8; i++)
+        head[9 + i] = (uint8_t)(size >> (8 * i));
+    TRY(put(p, head, sizeof head, e));
+    return put(p, name, name_size, e);
+}
+
+static int pack_file(struct packing *p, int dir_fd, const char *entry, const char *name,
+                     struct err *e)
+{
+    autofd int  fd = openat(dir_fd, entry, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    uint8_t     bytes[FLUSH_AT];
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(e, "read %.120s", name);
+    TRY(put_head(p, 'f', st.st_mode, name, (uint64_t)st.st_size, e));
+    for (int64_t left = st.st_size; left > 0;) {
+        ssize_t n = read(fd, bytes, left < (int64_t)sizeof bytes ? (size_t)left : sizeof bytes);
+        if (n <= 0)
+            return err_set(e, ERR_INTERNAL, "%.120s shrinks while it is read", name);
+        TRY(put(p, bytes, (size_t)n, e));
+        left -= n;
+    }
+    return 0;
+}
+
+static int pack_link(struct packing *p, int dir_fd, const char *entry, const char *name,
+                     struct err *e)
+{
+    char    text[PATH_MAX];
+    ssize_t n = readlinkat(dir_fd, entry, text, sizeof text);
+
+    if (n < 0)
+        return err_sys(e, "read %.120s", name);
+    TRY(put_head(p, 'l', 0, name, (uint64_t)n, e));
+    return put(p, text, (size_t)n, e);
+}
+
+static int pack_dir(struct packing *p, int dir_fd, const char *name, int depth, struct err *e)
+{
+    DIR                 *dir = tree_list(dir_fd);
+    const struct dirent *d;
+    int                  r = put_head(p, 'd', 0755, name, 0, e);
+
+    if (!dir)
+        return err_sys(e, "read %.120s", name);
+    while (r == 0 && (d = tree_next(dir))) {
+        autofree char *inner = str_format("%s/%s", name, d->d_name);
+        autofd int     inner_fd = -1;
+        struct stat    st;
+        if (fstatat(dir_fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            r = err_sys(e, "read %.120s", inner);
+        else if (S_ISREG(st.st_mode))
+            r = pack_file(p, dir_fd, d->d_name, inner, e);
+        else if (S_ISLNK(st.st_mode))
+            r = pack_link(p, dir_fd, d->d_name, inner, e);
+        else if (depth == TREE_DEPTH_MAX || (inner_fd = tree_open_dir(dir_fd, d->d_name)) < 0)
+            r = err_set(e, ERR_LIMIT, "%.120s is too deep, or no directory", inner);
+        else
+            r = pack_dir(p, inner_fd, inner, depth + 1, e);
+    }
+    closedir(dir);
+    return r;
+}
+
+int pack_tree(const char *dir, int to_fd, struct err *e)
+{
+    autofd int     fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct packing p = {.to_fd = to_fd};
+    int            r;
+
+    if (fd < 0)
+        return err_sys(e, "open %.150s", dir);
+    buf_init(&p.out, BUFFER_MAX);
+    r = pack_dir(&p, fd, "", 0, e);
+    if (r == 0)
+        r = put_head(&p, '.', 0, "", 0, e);
+    if (r == 0)
+        r = flush(&p, e);
+    buf_done(&p.out);
+    return r;
+}

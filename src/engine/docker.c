@@ -1,0 +1,293 @@
+#include "engine/docker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/program.h"
+#include "base/str.h"
+#include "engine/layout.h"
+#include "engine/native.h"
+#include "engine/run_id.h"
+
+#define BUNDLE "/.jerboa/certificates"
+#define NPMRC "/.jerboa/npmrc"
+
+enum {
+    SECCOMP_FD = 3,
+    END_MS = 60000, /* a client that is killed before its container runs leaves it behind */
+};
+
+static const char seccomp_text[] =
+#include "seccomp.json.h"
+    ;
+
+static const char gate_text[] =
+#include "gate.cjs.h"
+    ;
+
+/* ---- which walls stand ---- */
+
+static const struct engine_gap gaps[] = {
+    {"user-namespace", "the daemon decides whether root inside is root outside (userns-remap)"},
+    {"uid-range", "containers have the uid of who owns FILES_DIR, or of who runs Jerboa"},
+    {"landlock", "containers have none"},
+    {0},
+};
+
+/* ---- the plan: what every container has ---- */
+
+static const char *const walls[] = {
+    "run",
+    "--interactive",
+    "--rm",
+    "--pull=never",
+    "--log-driver=none", /* the daemon would keep all that goes through the pipe */
+    "--label=mcp-sandbox=true",
+    "--read-only", /* what is writable is below, with a size */
+    "--hostname=sandbox",
+    "--workdir=/",
+    "--stop-timeout=1",
+    "--security-opt=no-new-privileges",
+    "--security-opt=seccomp=/proc/self/fd/3", /* SECCOMP_FD */
+    "--cap-drop=ALL",
+    "--cap-add=SETPCAP",
+    "--cap-add=SETUID",
+    "--cap-add=SETGID", /* for init alone, which gives them up */
+    "--user=0:0",
+    "--entrypoint=/.jerboa/init",
+    NULL,
+};
+
+/* Each has the whole size: they are tmpfs of their own, and what is in them is memory, which is
+ * limited on the whole. */
+static const struct {
+    const char *target, *mode;
+    bool        is_small; /* only what we ourselves put there */
+} writable[] = {
+    {"/workspace", "0755", false}, {"/tmp", "1777", false},    {"/var/tmp", "1777", false},
+    {"/root", "0700", false},      {"/.jerboa", "0755", true}, {"/opt/node", "0755", true},
+};
+
+static void add(json_t *list, char *word_take)
+{
+    if (json_array_append_new(list, json_string(word_take)) < 0)
+        abort(); /* a path that is no UTF-8 was refused before */
+    free(word_take);
+}
+
+static void add_tmpfs(json_t *list, const struct engine_spec *spec, const struct stat *owner)
+{
+    for (size_t i = 0; i < sizeof writable / sizeof writable[0]; i++)
+        add(list, str_format("--tmpfs=%s:rw,exec,nosuid,nodev,size=%lld,mode=%s,uid=%u,gid=%u",
+                             writable[i].target,
+                             writable[i].is_small ? 1LL << 20 : (long long)spec->disk_bytes,
+                             writable[i].mode, (unsigned)owner->st_uid, (unsigned)owner->st_gid));
+    add(list, str_format("--shm-size=%lld", (long long)spec->disk_bytes));
+}
+
+static void add_limits(json_t *list, const struct engine_spec *spec)
+{
+    long long memory = (long long)spec->memory_bytes;
+
+    add(list, str_format("--memory=%lld", memory));
+    add(list, str_format("--memory-swap=%lld", memory)); /* both together: no swap */
+    add(list, str_format("--cpus=%lld.%03lld", (long long)spec->cpus_milli / 1000,
+                         (long long)spec->cpus_milli % 1000));
+    add(list, str_format("--pids-limit=%lld", (long long)spec->pids));
+}
+
+/* ---- the plan: what is shown of the host ---- */
+
+/* Fields of --mount are separated by commas; in quotes they may hold any. */
+static int add_bind(json_t *list, json_t *entries, const char *source, const char *target,
+                    bool writable_too, struct err *e)
+{
+    if (strchr(source, '"') || strchr(source, '\n'))
+        return err_set(e, ERR_INVALID,
+                       "%.150s: a container cannot be shown a path with quotes or line ends",
+                       source);
+    json_t *entry = json_pack("{s:s, s:s, s:s, s:b}", "kind", "bind", "source", source, "target",
+                              target, "writable", writable_too);
+    if (!entry)
+        return err_set(e, ERR_INVALID, "a container cannot be shown a path that is no UTF-8");
+    json_array_append_new(entries, entry);
+    add(list, str_format("--mount=type=bind,\"source=%s\",target=%s%s", source, target,
+                         writable_too ? "" : ",readonly"));
+    return 0;
+}
+
+static int add_binds(json_t *list, json_t *entries, const struct engine_spec *spec, struct err *e)
+{
+    autofree char *init = program_find("jerboa-init", e);
+
+    if (!init)
+        return -1;
+    TRY(add_bind(list, entries, init, "/.jerboa/init", false, e));
+    if (native_bundle())
+        TRY(add_bind(list, entries, native_bundle(), BUNDLE, false, e));
+    if (spec->files_dir)
+        TRY(add_bind(list, entries, spec->files_dir, "/workspace/files", true, e));
+    if (spec->dir)
+        TRY(add_bind(list, entries, spec->dir, "/workspace/dir", false, e));
+    for (size_t i = 0; i < spec->n_binds; i++)
+        TRY(add_bind(list, entries, spec->binds[i].source, spec->binds[i].target,
+                     spec->binds[i].writable, e));
+    return 0;
+}
+
+/* Files that go in through the pipe. */
+static void add_file(json_t *entries, const char *target, const char *text)
+{
+    if (json_array_append_new(entries, json_pack("{s:s, s:s, s:s}", "kind", "file", "target",
+                                                 target, "text", text)) < 0)
+        abort();
+}
+
+/* ---- the plan ---- */
+
+static void add_network(json_t *list, const struct engine_spec *spec)
+{
+    add(list, str_format("--network=%s", spec->host_network ? "host" : "none"));
+    if (spec->host_network)
+        return;
+    add(list, str_dup("--cap-add=NET_ADMIN")); /* of an empty network: init leads connections to
+                                                  itself, then gives it up */
+    add(list, str_dup("--dns=198.18.0.2"));    /* any address will do: all queries go to init */
+}
+
+static void add_words(json_t *list, const struct engine_spec *spec, const struct stat *owner)
+{
+    add(list, str_dup("alone"));
+    if (!spec->host_network)
+        add(list, str_dup("egress"));
+    add(list, str_format("user=%u:%u", (unsigned)owner->st_uid, (unsigned)owner->st_gid));
+    add(list, str_format("fds=%lld", (long long)spec->fds));
+    for (size_t i = 0; i < spec->n_host_loopback; i++)
+        add(list, str_format("loopback=%s,%u", spec->host_loopback[i].address,
+                             spec->host_loopback[i].port));
+}
+
+/* What code writes in FILES_DIR belongs to its owner; without one it is whoever runs Jerboa. */
+static int find_owner(const struct engine_spec *spec, struct stat *ret, struct err *e)
+{
+    *ret = (struct stat){.st_uid = geteuid(), .st_gid = getegid()};
+    if (spec->files_dir && stat(spec->files_dir, ret) < 0)
+        return err_sys(e, "%.150s", spec->files_dir);
+    return 0;
+}
+
+static json_t *plan(const struct engine_spec *spec, struct err *e)
+{
+    json_t *list = json_array(), *entries = json_array();
+    json_t *made = json_pack("{s:s, s:o, s:o}", "program", spec->engine->name, "arguments", list,
+                             "entries", entries);
+    struct stat owner;
+
+    if (spec->strict) {
+        err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s", gaps[0].name,
+                gaps[0].why);
+        json_decref(made);
+        return NULL;
+    }
+    if (!made)
+        abort();
+    for (const char *const *word = walls; *word; word++)
+        add(list, str_dup(*word));
+    if (find_owner(spec, &owner, e) < 0 || add_binds(list, entries, spec, e) < 0) {
+        json_decref(made);
+        return NULL;
+    }
+    add(list, str_format("--label=mcp-server-run-id=%s", run_id()));
+    add_limits(list, spec);
+    add_tmpfs(list, spec, &owner);
+    add_network(list, spec);
+    add(list, str_dup(spec->runtime_dir)); /* the image */
+    add_words(list, spec, &owner);
+    add_file(entries, layout_gate, gate_text);
+    add_file(entries, "/workspace/package.json", "{\"type\":\"module\"}\n");
+    if (spec->npmrc)
+        add_file(entries, NPMRC, spec->npmrc);
+    return made;
+}
+
+static const char search_path[] =
+    "PATH=/opt/node/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+static const char node_bundle[] = "NODE_EXTRA_CA_CERTS=" BUNDLE, bundle[] = "SSL_CERT_FILE=" BUNDLE,
+                  npmrc[] = "npm_config_globalconfig=" NPMRC;
+
+#define ENVIRONMENT search_path, "HOME=/root", "LANG=C.UTF-8", "USER=root"
+
+static const char *const *environment(const struct engine_spec *spec)
+{
+    static const char *const lists[2][2][8] = {
+        {{ENVIRONMENT}, {ENVIRONMENT, npmrc}},
+        {{ENVIRONMENT, node_bundle, bundle}, {ENVIRONMENT, node_bundle, bundle, npmrc}}};
+
+    return lists[native_bundle() != NULL][spec->npmrc != NULL];
+}
+
+/* ---- starting it ---- */
+
+/* The client reads it from its descriptor, so that there is no file to be found, or to be left. */
+static int open_seccomp(struct err *e)
+{
+    autofd int fd = memfd_create("seccomp.json", MFD_CLOEXEC);
+
+    if (fd < 0 || fd_write_all(fd, seccomp_text, strlen(seccomp_text)) < 0)
+        return err_sys(e, "write the seccomp table");
+    lseek(fd, 0, SEEK_SET);
+    return take_fd(&fd);
+}
+
+/* `docker`, its arguments, and what cannot be part of a plan that is compared: the time. */
+static const char **compose(const char *program, const json_t *arguments, char **ret_label)
+{
+    size_t       n = json_array_size(arguments), to = 0;
+    const char **argv = calloc(n + 3, sizeof *argv);
+
+    if (!argv)
+        abort();
+    *ret_label = str_format("--label=mcp-creation-timestamp=%lld", (long long)run_id_now_ms());
+    argv[to++] = program;
+    argv[to++] = json_string_value(json_array_get(arguments, 0)); /* run */
+    argv[to++] = *ret_label;
+    for (size_t i = 1; i < n; i++)
+        argv[to++] = json_string_value(json_array_get(arguments, i));
+    return argv;
+}
+
+static int start(const json_t *plan, struct engine_ends *ret, struct child *child,
+                 struct event_base *base, void (*exited)(void *owner, int status), void *owner,
+                 struct err *e)
+{
+    const char           *program = json_string_value(json_object_get(plan, "program"));
+    autofree char        *label = NULL;
+    autofree const char **argv = compose(program, json_object_get(plan, "arguments"), &label);
+    autofd int in_read = -1, in_write = -1, out_read = -1, out_write = -1, said_read = -1,
+               said_write = -1, seccomp = -1;
+    char path[PATH_MAX];
+
+    if (program_on_path(program, path) < 0)
+        return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
+    seccomp = open_seccomp(e);
+    TRY(seccomp);
+    TRY(engine_open_pipe(&in_read, &in_write, e));
+    TRY(engine_open_pipe(&out_read, &out_write, e));
+    TRY(engine_open_pipe(&said_read, &said_write, e));
+    fd_set_nonblock(said_read, true);
+    struct child_fd fds[] = {
+        {in_read, 0}, {out_write, 1}, {said_write, 2}, {seccomp, SECCOMP_FD}, {-1, -1}};
+    TRY(child_start(child, base, path, argv, (const char *const *)environ, fds, exited, owner, e));
+    *ret = (struct engine_ends){take_fd(&in_write), take_fd(&out_read), -1, take_fd(&said_read)};
+    return 0;
+}
+
+const struct engine docker = {"docker", plan, environment, start, NULL, END_MS, gaps};
+const struct engine podman = {"podman", plan, environment, start, NULL, END_MS, gaps};

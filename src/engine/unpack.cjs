@@ -1,0 +1,37 @@
+// Puts the tree that comes on stdin (deps/pack.c) in the place that is named, whatever was there.
+const fs = require('node:fs');
+const place = process.argv[1], buffer = Buffer.alloc(1 << 16);
+let from = 0, to = 0;
+function more() {
+  from = 0;
+  to = fs.readSync(0, buffer, 0, buffer.length);
+  if (to === 0) throw new Error('the tree is not whole');
+}
+function each(size, take) {
+  while (size > 0) {
+    if (from === to) more();
+    const n = Math.min(size, to - from);
+    take(buffer.subarray(from, from + n));
+    from += n;
+    size -= n;
+  }
+}
+function bytes(size) {
+  const parts = [];
+  each(size, (part) => parts.push(Buffer.from(part)));
+  return Buffer.concat(parts);
+}
+function make(kind, mode, path, size) {
+  if (kind === 'd') return fs.mkdirSync(path, { mode });
+  if (kind === 'l') return fs.symlinkSync(bytes(size), path);
+  const fd = fs.openSync(path, 'wx', mode);
+  each(size, (part) => { for (let n = 0; n < part.length;) n += fs.writeSync(fd, part, n); });
+  fs.closeSync(fd);
+}
+fs.rmSync(place, { recursive: true, force: true });
+for (;;) {
+  const head = bytes(17), kind = String.fromCharCode(head[0]);
+  if (kind === '.') break;
+  const name = bytes(head.readUInt32LE(5));
+  make(kind, head.readUInt32LE(1), Buffer.concat([Buffer.from(place), name]), Number(head.readBigUInt64LE(9)));
+}

@@ -1,0 +1,75 @@
+#include "init/alone.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "jail/privilege.h"
+#include "jail/redirect.h"
+
+/* Becomes the owner of what the sandbox is shown. The capabilities stay until the next step. */
+static int become_user(const struct words *w, struct err *e)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct   caps[2];
+
+    if (setgroups(0, NULL) < 0 || prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 ||
+        setresgid(w->gid, w->gid, w->gid) < 0 || setresuid(w->uid, w->uid, w->uid) < 0)
+        return err_sys(e, "become user %u of the container", (unsigned)w->uid);
+    if (syscall(SYS_capget, &header, caps) < 0)
+        return err_sys(e, "capget");
+    caps[0].effective = caps[0].permitted;
+    caps[1].effective = caps[1].permitted;
+    if (syscall(SYS_capset, &header, caps) < 0)
+        return err_sys(e, "capset");
+    return prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0
+               ? err_sys(e, "prctl")
+               : 0;
+}
+
+/* The image's Node, wherever its PATH has it, where the others have theirs (engine/layout.h). */
+static int place_node(struct err *e)
+{
+    static char paths[4096];
+    const char *path = getenv("PATH");
+    char        node[4200];
+
+    snprintf(paths, sizeof paths, "%s", path ? path : "/usr/local/bin:/usr/bin:/bin");
+    for (char *rest = paths, *dir; (dir = strsep(&rest, ":"));) {
+        snprintf(node, sizeof node, "%s/node", dir);
+        if (dir[0] != '/' || access(node, X_OK) < 0)
+            continue;
+        if (symlink(dir, "/opt/node/bin") < 0)
+            return err_sys(e, "link /opt/node/bin");
+        return 0;
+    }
+    return err_set(e, ERR_NOT_FOUND, "the image has no Node.js: there is no 'node' on its PATH");
+}
+
+static int make_directories(struct err *e)
+{
+    if (mkdir("/workspace/files", 0755) < 0 && errno != EEXIST)
+        return err_sys(e, "make /workspace/files");
+    return 0;
+}
+
+int alone_begin(const struct words *w, struct err *e)
+{
+    umask(022);
+    if (w->egress)
+        TRY(redirect_to_init(w->places, w->n_places, e));
+    TRY(become_user(w, e));
+    TRY(privilege_drop_capabilities(e));
+    TRY(privilege_forbid_new(e));
+    TRY(privilege_limit_resources(w->fds, e));
+    TRY(privilege_filter_calls(e));
+    TRY(place_node(e));
+    return make_directories(e);
+}

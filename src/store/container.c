@@ -1,0 +1,224 @@
+/* Theory of operation. What is asked is one line each, by --format: ids are compared and handed
+ * back, never parsed. A run is a file of the store, runs/ID, locked while it lives; the kernel
+ * drops the lock however it ends. So whoever can lock the file of a container's label knows that
+ * nobody is left who would stop it; and a container whose file is not in this store is somebody
+ * else's. */
+#include "store/container.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/program.h"
+#include "base/str.h"
+#include "store/capture.h"
+#include "store/store.h"
+
+enum { ASK_MS = 20000, ID_MAX = 64, SWEEP_MAX = 64 };
+
+static int refuse(const char *program, struct err *e)
+{
+    return err_set(e, ERR_UNAVAILABLE,
+                   "%s does not answer: is its daemon running, and may this user ask it?", program);
+}
+
+static int ask(const char *program, const char *const *argv, struct capture *ret, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (program_on_path(program, path) < 0)
+        return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
+    TRY(capture_run(path, argv, ASK_MS, ret, e));
+    return ret->status == 0 ? 0 : refuse(program, e);
+}
+
+int container_version(const char *program, char ret[64], struct err *e)
+{
+    const char *const argv[] = {program, "version", "--format", "{{.Server.Version}}", NULL};
+    struct capture    c = {0};
+    char              path[PATH_MAX];
+
+    if (program_on_path(program, path) < 0)
+        return err_set(e, ERR_NOT_FOUND, "there is no program '%s' on PATH", program);
+    TRY(capture_run_quietly(path, argv, ASK_MS, &c, e));
+    if (c.status != 0 || !*c.output)
+        return refuse(program, e);
+    snprintf(ret, 64, "%.63s", c.output);
+    return 0;
+}
+
+static int find(const char *program, const char *image, struct runtime *ret, struct err *e)
+{
+    static const char format[] = "{{.Id}}{{range .Config.Env}} {{.}}{{end}}",
+                      variable[] = " NODE_VERSION=";
+    const char *const list[] = {program, "image", "ls", "--quiet", "--no-trunc", image, NULL};
+    const char *const inspect[] = {program, "image", "inspect", "--format", format, image, NULL};
+    struct capture    c = {0};
+
+    *ret = (struct runtime){.is_host = true};
+    TRY(ask(program, list, &c, e));
+    if (!*c.output)
+        return err_set(e, ERR_NOT_FOUND, "%s has no image '%.100s'", program, image);
+    TRY(ask(program, inspect, &c, e));
+    const char *version = strstr(c.output, variable);
+    if (version)
+        snprintf(ret->version, sizeof ret->version, "%.*s",
+                 (int)strcspn(version + strlen(variable), " "), version + strlen(variable));
+    c.output[strcspn(c.output, " ")] = '\0';
+    return str_copy(ret->dir, sizeof ret->dir, c.output);
+}
+
+/* Its progress is told on stdout, which is ours for the answer. */
+static int pull(const char *program, const char *image, struct err *e)
+{
+    const char *const          argv[] = {program, "pull", image, NULL};
+    char                       path[PATH_MAX];
+    posix_spawn_file_actions_t actions;
+    pid_t                      pid;
+    int                        status = 0;
+
+    if (program_on_path(program, path) < 0)
+        return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, 2, 1);
+    errno = posix_spawn(&pid, path, &actions, NULL, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (errno)
+        return err_sys(e, "run %s", path);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (status != 0)
+        return err_set(e, ERR_UNAVAILABLE,
+                       "%s cannot pull the image '%.100s'; its own words stand in the log", program,
+                       image);
+    return 0;
+}
+
+int container_check(const char *image, struct err *e)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@";
+    size_t n = strspn(image, allowed);
+
+    if (n == 0 || n > 255 || image[n] || !isalnum((unsigned char)image[0]))
+        return err_set(e, ERR_INVALID, "image \"%.80s\" is not known: it is no name of an image",
+                       image);
+    return 0;
+}
+
+int container_ensure(const char *program, const char *image, struct runtime *ret, struct err *e)
+{
+    TRY(container_check(image, e));
+    if (find(program, image, ret, e) == 0)
+        return 0;
+    if (e->kind != ERR_NOT_FOUND)
+        return -1;
+    *e = (struct err){0};
+    TRY(pull(program, image, e));
+    return find(program, image, ret, e);
+}
+
+int container_sibling(const struct runtime *runtime, char ret[32], struct err *e)
+{
+    size_t digits = strspn(runtime->version, "0123456789");
+
+    if (digits == 0 || digits > 4)
+        return err_set(e, ERR_UNAVAILABLE,
+                       "the image does not tell its version of Node.js (NODE_VERSION): it cannot "
+                       "be given dependencies");
+    snprintf(ret, 32, "node:%.*s", (int)digits, runtime->version);
+    return 0;
+}
+
+/* ---- runs that are over ---- */
+
+static bool is_id(const char *s)
+{
+    size_t n = 0;
+
+    while (isxdigit((unsigned char)s[n]))
+        n++;
+    return n > 0 && n <= ID_MAX && !s[n];
+}
+
+static int open_run(const char *run_id, int flags, struct err *e)
+{
+    autofd int dir = store_ensure("runs", e);
+    int        fd;
+
+    TRY(dir);
+    fd = openat(dir, run_id, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+    return fd < 0 ? err_sys(e, "open runs/%.64s", run_id) : fd;
+}
+
+int container_lock(const char *run_id, struct err *e)
+{
+    autofd int fd = open_run(run_id, O_CREAT, e);
+
+    TRY(fd);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return err_sys(e, "lock runs/%.64s", run_id);
+    return take_fd(&fd);
+}
+
+void container_unlock(const char *run_id)
+{
+    struct err e = {0};
+    autofd int dir = store_ensure("runs", &e);
+
+    if (dir >= 0)
+        unlinkat(dir, run_id, 0);
+}
+
+static bool is_over(const char *run_id)
+{
+    struct err e = {0};
+    autofd int fd = is_id(run_id) ? open_run(run_id, 0, &e) : -1;
+
+    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+/* True: there was one, and it is removed. */
+static bool remove_one(const char *program, const char *run_id, struct err *e)
+{
+    autofree char    *filter = str_format("label=mcp-server-run-id=%s", run_id);
+    const char *const list[] = {program,      "ps",       "--all", "--quiet",
+                                "--no-trunc", "--filter", filter,  NULL};
+    struct capture    c = {0};
+
+    if (ask(program, list, &c, e) < 0 || !is_id(c.output))
+        return false;
+    const char *const remove[] = {program, "rm", "--force", c.output, NULL};
+    struct capture    removed;
+    return ask(program, remove, &removed, e) == 0;
+}
+
+int container_sweep(const char *program, struct err *e)
+{
+    int                  fd = store_ensure("runs", e);
+    DIR                 *runs = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *d;
+
+    if (!runs)
+        return fd < 0 ? -1 : err_sys(e, "read the store's runs");
+    while (!e->kind && (d = readdir(runs))) {
+        if (!is_over(d->d_name))
+            continue;
+        for (int i = 0; i < SWEEP_MAX && remove_one(program, d->d_name, e); i++)
+            ;
+        if (!e->kind)
+            unlinkat(fd, d->d_name, 0);
+    }
+    closedir(runs);
+    return e->kind ? -1 : 0;
+}

@@ -1,0 +1,31 @@
+/* container - an image of a container daemon as a runtime: what docker and podman know, asked
+ * through their own programs. Blocks. */
+#pragma once
+
+#include "base/err.h"
+#include "store/runtime.h"
+
+/* The version of the daemon, if it answers; nothing is said on stderr. ERR_NOT_FOUND: there is no
+ * such program. */
+int container_version(const char *program, char ret[64], struct err *e);
+
+/* As images are named: letters, digits and ._-/:@, at most 255. */
+int container_check(const char *image, struct err *e);
+
+/* Finds the image, or lets the daemon pull it, whose progress is shown on stderr. ret->dir is what
+ * it is run by, ret->version the Node that it says it has (NODE_VERSION, as all official images
+ * do), or "". It needs no holding. */
+int container_ensure(const char *program, const char *image, struct runtime *ret, struct err *e);
+
+/* The image of the native engine whose Node has the same major version ("node:24"): what installs
+ * dependencies for it, outside. */
+int container_sibling(const struct runtime *runtime, char ret[32], struct err *e);
+
+/* Removes the containers of runs of Jerboa that are over: those that are labelled with a run whose
+ * lock (container_lock) nobody holds any more. Others' are left alone. */
+int container_sweep(const char *program, struct err *e);
+
+/* Held as long as the descriptor that is returned is open: containers of this run are not to be
+ * swept. */
+int  container_lock(const char *run_id, struct err *e);
+void container_unlock(const char *run_id); /* all of its containers are gone */

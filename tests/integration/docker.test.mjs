@@ -1,0 +1,121 @@
+// The docker engine where it differs from native: images, labels, what init gives up, what is left after a kill. The rest is the suite itself, on
+// docker: tests/on-engine.mjs, which also runs this file. Without a daemon of its own there is nothing to try.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { answer, assertRefused, contained, judged, limit, run, start, tempDir, until } from './jerboa.mjs';
+import { connect, connectFor, printed, refused, text, variants } from './tools.mjs';
+
+const engine = process.env.JERBOA_TEST_ENGINE;
+const skip = engine ? {} : { skip: 'tests/on-engine.mjs starts a daemon for it' };
+const docker = async (...args) => (await promisify(execFile)(engine, args)).stdout.trim();
+const quiet = (r) => ({ ...r, stderr: r.stderr.replace(/^warn sandbox missing walls: .*\n/m, '') });
+const none = async () => (await docker('ps', '--all', '--quiet', '--filter', 'label=mcp-sandbox=true')) === '';
+
+describe('docker', { ...limit, ...skip }, () => {
+  test('code has no right that init had: no capability, no privilege, two filters', async () => {
+    const status = answer(quiet(await run(['-e', `import fs from 'node:fs';
+      console.log(JSON.stringify(Object.fromEntries(fs.readFileSync('/proc/self/status', 'utf8').split('\\n').map((line) => line.split(':\\t')))))`])));
+    for (const name of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb']) assert.equal(status[name], '0000000000000000', name);
+    assert.equal(status.NoNewPrivs, '1');
+    assert.equal(status.Seccomp, '2');
+    assert.equal(status.Seccomp_filters, '2');
+  });
+
+  test('what must fail inside does: namespaces, mounts, the pipe, rules of the network, the root', async () => {
+    const tried = answer(quiet(await run(['-e', `import { spawnSync } from 'node:child_process'; import fs from 'node:fs';
+      const fails = (f) => { try { f(); return 'done'; } catch (e) { return e.code; } };
+      console.log(JSON.stringify({
+        pipe: fails(() => fs.writeFileSync('/proc/1/fd/1', 'x')),
+        memory: fails(() => fs.readFileSync('/proc/1/environ')),
+        root: fails(() => fs.writeFileSync('/usr/x', 'x')),
+        init: fails(() => fs.writeFileSync('/.jerboa/init', 'x')),
+        setuid: fails(() => { fs.writeFileSync('/workspace/s', ''); fs.chmodSync('/workspace/s', 0o4755); }),
+        devices: fs.readFileSync('/proc/net/dev', 'utf8').match(/\\w+(?=:)/g),
+      }))`])));
+    assert.deepEqual(tried, { pipe: 'EACCES', memory: 'EACCES', root: 'EROFS', init: 'EROFS', setuid: 'EPERM', devices: ['lo'] });
+  });
+
+  test('connections leave through the pipe, and private addresses are refused', async () => {
+    const r = await run(['--json', '-e', `await fetch('http://169.254.169.254/').catch((e) => console.log(e.cause.code))`]);
+    assert.match(r.stdout, /ECONNRE(SET|FUSED)/);
+    assert.equal(judged(r).refused[0].host, '169.254.169.254');
+    const policy = await run(['--network', 'none', '--json', '-e', `await fetch('http://93.184.216.34/').catch((e) => console.log(e.cause.code))`]);
+    assert.equal(judged(policy).refused.length, 1);
+  });
+
+  test('a run that is killed takes along what left its session; a server beside it lives', async (t) => {
+    const s = await connectFor(t, variants['stdio, modern']);
+    const id = await s.sandbox();
+    const r = await s.run(id, `import http from 'node:http'; http.createServer((q, a) => a.end('up')).listen(3000)`, { listenOnPort: 3000 });
+    assert.ok(!r.isError, text(r));
+    await s.run(id, `import { spawn } from 'node:child_process'; spawn('setsid', ['sh', '-c', 'sleep 1007 & sleep 1008'], { stdio: 'ignore' });
+      setInterval(() => {}, 1000)`, { timeoutMs: 1500 });
+    assert.equal(contained(process.env.JERBOA_TEST_CGROUP).filter((p) => p.name === 'sleep').length, 0);
+    assert.equal(await (await fetch(r.structuredContent.server.url)).text(), 'up');
+  });
+
+  test('files of the user belong to the owner of the folder', async (t) => {
+    const dir = tempDir(t);
+    fs.chownSync(dir, 1234, 2345);
+    answer(quiet(await run(['--files', dir, '-e', `import fs from 'node:fs'; fs.writeFileSync('files/x', 'y'); console.log(process.getuid())`])));
+    const { uid, gid } = fs.statSync(path.join(dir, 'x'));
+    assert.deepEqual([uid, gid], [1234, 2345]);
+  });
+
+  test('containers have our labels', async () => {
+    const child = start(['run', '-e', 'console.log("up"); setInterval(() => {}, 1000)']);
+    await until(() => child.text('stdout').includes('up'), 'it does not start');
+    const labels = JSON.parse(await docker('inspect', '--format', '{{json .Config.Labels}}', await docker('ps', '--quiet', '--filter', 'label=mcp-sandbox=true')));
+    assert.match(labels['mcp-server-run-id'], /^[0-9a-f]{32}$/);
+    assert.ok(Math.abs(Date.now() - labels['mcp-creation-timestamp']) < 60_000);
+    child.kill('SIGTERM');
+    await child.ended;
+  });
+
+  test('an image that is not there, one without Node, one that is no name', async (t) => {
+    assert.match((await run(['--image', 'jerboa.invalid/nothing:1', '-e', '1'])).stderr, /\njerboa: docker cannot pull the image 'jerboa\.invalid\/nothing:1'/);
+    const dir = tempDir(t), archive = path.join(dir, 'x.tar');
+    fs.mkdirSync(path.join(dir, 'etc'));
+    await promisify(execFile)('tar', ['-C', dir, '-cf', archive, 'etc']);
+    await docker('import', archive, 'jerboa-no-node');
+    assert.match((await run(['--image', 'jerboa-no-node', '-e', '1'])).stderr, /^jerboa: the image has no Node\.js: there is no 'node' on its PATH\n$/m);
+    assertRefused(await run(['--image', '--privileged', '-e', '1']), /is no name of an image/);
+  });
+
+  test('--strict refuses, and says which wall is missing', async () => {
+    assertRefused(await run(['--strict', '-e', '1']), /--strict: the wall 'user-namespace' is missing/);
+  });
+
+  test('what a run that is over left is removed by the next one; a live one is left alone', async (t) => {
+    const home = tempDir(t), [over, live] = ['0', '1'].map((digit) => digit.repeat(32));
+    fs.mkdirSync(path.join(home, 'runs'));
+    fs.writeFileSync(path.join(home, 'runs', over), '');
+    const left = (id) => docker('run', '--detach', '--network=none', '--label=mcp-sandbox=true', `--label=mcp-server-run-id=${id}`, 'node:24', 'sleep', '1000');
+    const [dead, others] = [await left(over), await left(live)];
+    t.after(() => docker('rm', '--force', others));
+    const r = await start(['pull', '--engine', engine, 'node:24'], { env: { JERBOA_HOME: home } }).ended;
+    assert.equal(r.status, 0, r.stderr);
+    const all = await docker('ps', '--all', '--quiet', '--no-trunc');
+    assert.ok(!all.includes(dead) && all.includes(others), all);
+    assert.ok(!fs.existsSync(path.join(home, 'runs', over)));
+  });
+
+  test('nothing is left five seconds after a server was killed', async () => {
+    for (let i = 0; i < 3; i++) {
+      const s = await connect(variants['stdio, modern']);
+      printed(await s.once('console.log(1)'), '1\n');
+      process.kill(s.pid, 'SIGKILL');
+      await until(none, () => 'containers are left', 5);
+      await s.client.close().catch(() => {});
+    }
+  });
+
+  test('an unknown image of an agent is one sentence', async (t) => {
+    const s = await connectFor(t, variants['stdio, modern']);
+    refused(await s.call('sandbox_initialize', { image: '--privileged' }), /^Image '--privileged' is not /);
+  });
+});
