@@ -62,7 +62,7 @@ bench: all ## Jerboa beside its peers, docker included, in one run: some minutes
 test-docker: all ## the tools' tests on the docker engine, with a daemon of our own; root
 	@PACKAGES=bench/packages.txt tools/packages $(SUDO)
 	@tools/npm-ci $(BUILD) tests/integration >/dev/null
-	@JERBOA_BUILD=$(BUILD) "$$($(BUILD)/jerboa pull)/bin/node" tests/on-engine.mjs docker tests/integration/docker.test.mjs tests/integration/tools.test.mjs tests/integration/tools-dependencies.test.mjs
+	@JERBOA_BUILD=$(BUILD) "$$($(BUILD)/jerboa pull)/bin/node" tests/engines/run.mjs docker tests/engines/docker.test.mjs tests/integration/tools.test.mjs tests/integration/tools-dependencies.test.mjs
 
 bench-short: all ## a third of each bar, without peers: what CI demands
 	@bench/run $(BUILD) short

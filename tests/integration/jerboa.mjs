@@ -15,8 +15,8 @@ export const limit = { timeout: 180_000 }; // of what hangs: a busy machine is s
 /** Environment of a child: no option of whoever runs the tests; `mark` finds the sandbox's processes later. */
 export const mark = `JERBOA_TEST_MARK=${process.pid}-${randomBytes(6).toString('hex')}`;
 const options = /^JERBOA_(?!HOME$)|^(FILES_DIR|SANDBOX_MEMORY_LIMIT|SANDBOX_CPU_LIMIT|RUN_SCRIPT_TIMEOUT|NODE_OPTIONS|NODE_TEST_CONTEXT)$/;
-const engine = process.env.JERBOA_TEST_ENGINE; // tests/on-engine.mjs
-const always = { JERBOA_ENV: mark, JERBOA_ENGINE: engine ?? 'native' }; // `auto` asks whatever daemon this machine has
+const engine = process.env.JERBOA_TEST_ENGINE; // tests/engines/run.mjs
+const always = { JERBOA_ENV: mark, ...(engine && { JERBOA_ENGINE: engine }) };
 
 /** For what is of the native engine alone. */
 export const nativeOnly = engine ? { skip: `of the native engine, this is ${engine}` } : {};

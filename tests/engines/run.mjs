@@ -1,19 +1,19 @@
-// on-engine.mjs: tests of the native engine, on another one.
+// run.mjs: tests of the native engine, on another one.
 //
-//   node tests/on-engine.mjs docker FILE…
+//   node tests/engines/run.mjs docker FILE…
 //
 // A daemon of our own is started on a private socket (bench/docker.mjs), with an image made of this machine's files that has the names which the
 // tests ask for; the files run with JERBOA_TEST_ENGINE, which tests/integration/jerboa.mjs makes every server's and every run's engine.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import { startDocker } from '../bench/docker.mjs';
-import { run } from '../bench/programs.mjs';
+import { startDocker } from '../../bench/docker.mjs';
+import { run } from '../../bench/programs.mjs';
 
 const build = path.resolve(process.env.JERBOA_BUILD ?? 'build');
 const [engine, ...files] = process.argv.slice(2);
 if (engine !== 'docker' || files.length === 0) {
-  console.error('usage: on-engine.mjs docker FILE…');
+  console.error('usage: run.mjs docker FILE…');
   process.exit(2);
 }
 const runtime = (await run(path.join(build, 'jerboa'), ['pull'], {})).trim();

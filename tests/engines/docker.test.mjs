@@ -1,21 +1,21 @@
 // The docker engine where it differs from native: images, labels, what init gives up, what is left after a kill. The rest is the suite itself, on
-// docker: tests/on-engine.mjs, which also runs this file. Without a daemon of its own there is nothing to try.
+// docker: run.mjs beside it, which also runs this file, with a daemon of its own.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { answer, assertRefused, contained, judged, limit, run, start, tempDir, until } from './jerboa.mjs';
-import { connect, connectFor, printed, refused, text, variants } from './tools.mjs';
+import { answer, assertRefused, contained, judged, limit, run, start, tempDir, until } from '../integration/jerboa.mjs';
+import { connect, connectFor, printed, refused, text, variants } from '../integration/tools.mjs';
 
 const engine = process.env.JERBOA_TEST_ENGINE;
-const skip = engine ? {} : { skip: 'tests/on-engine.mjs starts a daemon for it' };
+assert.ok(engine, 'tests/engines/run.mjs starts a daemon for it');
 const docker = async (...args) => (await promisify(execFile)(engine, args)).stdout.trim();
 const quiet = (r) => ({ ...r, stderr: r.stderr.replace(/^warn sandbox missing walls: .*\n/m, '') });
 const none = async () => (await docker('ps', '--all', '--quiet', '--filter', 'label=mcp-sandbox=true')) === '';
 
-describe('docker', { ...limit, ...skip }, () => {
+describe('docker', limit, () => {
   test('code has no right that init had: no capability, no privilege, two filters', async () => {
     const status = answer(quiet(await run(['-e', `import fs from 'node:fs';
       console.log(JSON.stringify(Object.fromEntries(fs.readFileSync('/proc/self/status', 'utf8').split('\\n').map((line) => line.split(':\\t')))))`])));
