@@ -28,7 +28,7 @@ test: all ## everything a newcomer should see pass, in under ten minutes
 conformance: all ## the official suite of MCP, both requirement sets
 	@tools/conformance $(BUILD)
 
-test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, linters, fuzzers with coverage, arm64, speed
+test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, chaos, linters, fuzzers with coverage, arm64, faults, speed, soak
 	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
 	@tools/test $(ASAN) unit fuzz root escape user conformance
 	@$(MAKE) --no-print-directory all && tools/test $(BUILD) chaos
@@ -47,10 +47,10 @@ guest: all ## cgroup v2 in an emulated Debian with systemd, as root and as a use
 	@$(SUDO) tools/guest $(BUILD)
 
 faults: all ## each system call of ours fails once, each in a run of its own: an hour or more; SHARE=N every N-th
-	@tools/faults $(BUILD) $(SHARE)
+	@$(SUDO) tools/faults $(BUILD) $(SHARE)
 
 memcheck: all ## unit and integration tests under valgrind: hours
-	@tools/memcheck $(BUILD)
+	@$(SUDO) tools/memcheck $(BUILD)
 
 analyze: all ## gcc's analyzer over src
 	@tools/analyze

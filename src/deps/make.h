@@ -8,7 +8,7 @@
 
 /* As deps/layers.c sends it. Strings are borrowed from the document. */
 struct make_request {
-    const char   *version;      /* of who asks */
+    const char   *version;      /* of who asks; judged before anything else was decoded */
     const json_t *dependencies; /* {NAME: RANGE}, checked */
     const char   *key, *installer, *identity, *node_version, *runtime_dir;
     int64_t       max_age_ms;

@@ -42,7 +42,7 @@ struct plan_entry {
 };
 
 struct plan {
-    const char *version; /* of who made it */
+    const char *version; /* of who made it; main has judged it before anything else was decoded */
     const char *init;    /* in the new root */
     bool        host_network;
     bool        egress; /* connections leave through the pipe: see redirect.h */

@@ -5,6 +5,12 @@
 
 #include "base/fd.h"
 
+static int too_big(void)
+{
+    errno = EMSGSIZE;
+    return -1;
+}
+
 static int send_frame(int fd, enum frame_type type, uint32_t channel, const struct buf *payload)
 {
     struct frame f = {
@@ -12,10 +18,8 @@ static int send_frame(int fd, enum frame_type type, uint32_t channel, const stru
     autobuf struct buf b;
 
     buf_init(&b, FRAME_HEADER + FRAME_MAX);
-    if (frame_add(&b, &f) < 0) {
-        errno = EMSGSIZE;
-        return -1;
-    }
+    if (frame_add(&b, &f) < 0)
+        return too_big();
     return fd_write_all(fd, b.data, b.size);
 }
 
@@ -26,7 +30,7 @@ int report_error(int fd, uint32_t channel, const struct err *e)
 
     buf_init(&payload, 1024);
     if (message_pack_error(&payload, &m) < 0)
-        return -1;
+        return too_big();
     return send_frame(fd, FRAME_ERROR, channel, &payload);
 }
 
@@ -36,7 +40,7 @@ int report_group_ended(int fd, uint32_t group, const struct message_group_ended 
 
     buf_init(&payload, 64);
     if (message_pack_group_ended(&payload, m) < 0)
-        return -1;
+        return too_big();
     return send_frame(fd, FRAME_GROUP_ENDED, group, &payload);
 }
 
@@ -51,9 +55,7 @@ int report_walls(int fd, const json_t *walls)
     autobuf struct buf payload;
 
     buf_init(&payload, FRAME_MAX);
-    if (!text || buf_add(&payload, text, strlen(text)) < 0) {
-        errno = EMSGSIZE;
-        return -1;
-    }
+    if (!text || buf_add(&payload, text, strlen(text)) < 0)
+        return too_big();
     return send_frame(fd, FRAME_WALLS, 0, &payload);
 }

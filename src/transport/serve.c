@@ -21,6 +21,7 @@ struct serving {
     struct http_server *http;
     int                 open; /* of these two */
     bool                stopping;
+    int64_t             stop_ms;
 };
 
 static void on_over(void *owner);
@@ -29,9 +30,9 @@ static void stop(struct serving *v)
 {
     v->stopping = true;
     if (v->stdio)
-        stdio_stop(v->stdio, STOP_MS);
+        stdio_stop(v->stdio, v->stop_ms);
     if (v->http)
-        http_stop(v->http, STOP_MS, on_over, v);
+        http_stop(v->http, v->stop_ms, on_over, v);
 }
 
 /* One of them has ended, by itself or because it was told: then the other has to. */
@@ -111,7 +112,7 @@ static void tell_counts(const struct connection_counts *n)
 int serve_run(struct mcp_server *s, struct event_base *base, const struct serve_options *o,
               struct err *e)
 {
-    struct serving v = {.base = base};
+    struct serving v = {.base = base, .stop_ms = o->stop_ms > 0 ? o->stop_ms : STOP_MS};
     struct event  *signals[ENDS] = {0};
     int            r = 0;
 

@@ -15,7 +15,8 @@
 
 struct serve_options {
     bool                stdio;
-    struct http_options http; /* without an address: none */
+    struct http_options http;    /* without an address: none */
+    int64_t             stop_ms; /* for requests that run when it stops; 0: a second */
 };
 
 /* Before anything else is opened: a standard descriptor that is closed would become one of ours, a

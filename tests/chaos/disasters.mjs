@@ -10,7 +10,7 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { freeze } from '../integration/jerboa.mjs';
+import { descriptors, freeze } from '../integration/jerboa.mjs';
 
 const isThere = (pid) => fs.existsSync(`/proc/${pid}`);
 const signal = (pid, name) => { try { process.kill(pid, name); return true; } catch { return false; } };
@@ -138,7 +138,7 @@ export const disasters = [
     name: 'no more descriptors', excuse: new RegExp(`${lost.source}|${notFetched.source}|too many open files|cannot be`, 'i'),
     async strike(world, random, say) {
       const pid = random.of(victims.server(world));
-      const before = limitOf(pid), open = fs.readdirSync(`/proc/${pid}/fd`).length + random.below(6);
+      const before = limitOf(pid), open = descriptors(pid) + random.below(6);
       execFileSync('prlimit', ['--pid', `${pid}`, `--nofile=${open}:`]);
       say(`${pid}: ${open}`);
       return () => { if (isThere(pid)) execFileSync('prlimit', ['--pid', `${pid}`, `--nofile=${before}`]); };

@@ -16,6 +16,8 @@ static const struct option options[] = {
      "serve other machines even without tokens"},
     {"request-time", 0, OPTION_DURATION, AT(http.request_ms), "TIME",
      "for an HTTP request to arrive: a minute by default"},
+    {"stop-time", 0, OPTION_DURATION, AT(stop_ms), "TIME",
+     "for requests that run when it stops: a second by default"},
     {0},
 };
 

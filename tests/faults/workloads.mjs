@@ -1,7 +1,7 @@
 // What is done while a call fails, and what must have come of it.
 import fs from 'node:fs';
 import path from 'node:path';
-import { descendants, tempDir, until } from '../integration/jerboa.mjs';
+import { descendants, descriptors, tempDir, until } from '../integration/jerboa.mjs';
 
 const place = tempDir();
 
@@ -73,7 +73,6 @@ async function session(begin, fired, args, code) {
 
 const atRest = new Map(); // descriptors of a server to which nothing happened, by its first option
 const oneSentence = /^[^\n]+\.(?:\n|$)/;
-const descriptors = (pid) => { try { return fs.readdirSync(`/proc/${pid}/fd`).length; } catch { return 0; } };
 
 /** JSON-RPC with a child; whoever waits when it ends gets nothing. */
 function talk(child) {

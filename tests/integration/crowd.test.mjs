@@ -7,14 +7,12 @@ import net from 'node:net';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { test } from 'node:test';
-import { limit, nothingAhead, tempDir, until } from './jerboa.mjs';
+import { descriptors, limit, nothingAhead, sanitized, tempDir, until } from './jerboa.mjs';
 import { call, legacy, request } from './mcp.mjs';
-import { program, rssKiB, serveHttp } from './serving.mjs';
+import { rssKiB, serveHttp } from './serving.mjs';
 
 nothingAhead();
 
-const sanitized = fs.readFileSync(program).includes('__asan_init'); // its memory says nothing then
-const descriptors = (pid) => fs.readdirSync(`/proc/${pid}/fd`).length;
 
 /** A client with a connection of its own, which it keeps. */
 class Client {

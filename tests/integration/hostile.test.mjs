@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import { before, describe, test } from 'node:test';
-import { assertGone, copyPrograms, processes, root, start, tempDir, until, withoutNotice } from './jerboa.mjs';
+import { assertGone, copyPrograms, descriptors, processes, root, start, tempDir, until, withoutNotice } from './jerboa.mjs';
 import { legacy } from './mcp.mjs';
 
 let hostile; // the program without a mode
@@ -145,7 +145,7 @@ async function serve(t, args) {
   const good = (await call('sandbox_initialize', {})).content[0].text;
   const others = async (word) => assert.equal((await call('sandbox_exec', { container_id: good, commands: [`echo ${word}`] })).content[0].text, `${word}\n`);
   await others('first');
-  const has = () => [fs.readdirSync(`/proc/${child.pid}/fd`).length, fs.readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim()];
+  const has = () => [descriptors(child.pid), fs.readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim()];
   const before = has();
   return {
     call, others,

@@ -124,6 +124,12 @@ export const read = (file) => { try { return fs.readFileSync(file, 'latin1'); } 
 const identity = (file) => { try { const s = fs.statSync(file); return `${s.dev}:${s.ino}`; } catch { return null; } };
 export const list = (dir) => { try { return fs.readdirSync(dir); } catch { return []; } };
 
+/** Of a server. */
+export const descriptors = (pid) => list(`/proc/${pid}/fd`).length;
+
+/** Built with sanitizers: slower by a factor that promises nothing, and its memory says nothing. */
+export const sanitized = read(jerboa).includes('__asan_init');
+
 /** The programs in a directory of their own, so that their processes can be told from everybody else's. */
 export function copyPrograms(dir, names = ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer']) {
   for (const name of names) fs.copyFileSync(path.join(build, name), path.join(dir, name));
@@ -206,7 +212,7 @@ function lockedBytes(file) {
 
 /** Cgroups of sandboxes whose jail is gone: it has a byte of its place's cgroup.procs locked as long as it lives (jail/cgroup.h). */
 export function deadCgroups() {
-  const slots = 4094;
+  const slots = 4094; // IDRANGE_SLOTS of jail/idrange.h
   return ownCgroups().filter(writable).flatMap((dir) => { // where we may not write, they are somebody else's
     const locked = lockedBytes(path.join(dir, 'cgroup.procs'));
     return list(dir).map((name) => /^jerboa-(u?)(\d+)$/.exec(name)).filter((m) => m && !locked.has((m[1] ? 2 : 1) * slots + +m[2]))

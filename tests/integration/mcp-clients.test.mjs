@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { assertNotWaitedFor, call, legacy, limit, load, modern, packagesDirectory, program, startHttp } from './mcp.mjs';
+import { assertNotWaitedFor, call, legacy, limit, load, modern, packagesDirectory, patiently, program, startHttp } from './mcp.mjs';
 
 const info = { name: 'jerboa-tests', version: '1.0.0' };
 const capabilities = { elicitation: {}, sampling: {}, roots: {} };
@@ -64,11 +64,11 @@ const variants = {
 };
 
 /** A connected client that goes with the test. */
-async function connect(t, variant) {
+async function connect(t, variant, ...options) {
   const made = variant.make();
   const errors = [];
   made.client.onerror = (error) => errors.push(error);
-  const server = variant.http ? await startHttp(t) : null;
+  const server = variant.http ? await startHttp(t, ...options) : null;
   let requests = 0;
   const counting = (...args) => (requests++, fetch(...args));
   const transport = variant.http ? new variant.http(new URL(server.url), { fetch: counting }) : variant.transport();
@@ -131,7 +131,7 @@ for (const [name, variant] of Object.entries(variants)) {
 
     test('cancels', async (t) => {
       await assertNotWaitedFor(async () => {
-        const { call, server, requests } = await connect(t, variant);
+        const { call, server, requests } = await connect(t, variant, ...patiently);
         const controller = new AbortController();
         const slow = call({ name: 'slow_compute', arguments: { seconds: 50 } }, { signal: controller.signal });
         setTimeout(() => controller.abort(), 100);

@@ -10,13 +10,13 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { sanitized } from './jerboa.mjs';
 import {
-  assertNotWaitedFor, call, legacy, limit, messages, metadata, modern, openSession, post, program, request, startHttp, startHttpAfter,
+  assertNotWaitedFor, call, legacy, limit, messages, metadata, modern, openSession, patiently, post, program, request, startHttp, startHttpAfter,
   startStdio, tasksExtension,
 } from './mcp.mjs';
 
 const MiB = 1 << 20;
-const sanitized = (await readFile(program)).includes('__asan_init'); // its memory says nothing then
 
 /** Fails when a process has ever held so much more than `before`. */
 async function assertFlat(pid, before, mostMiB = 32) {
@@ -463,7 +463,7 @@ describe('HTTP', { concurrency: 3, timeout: 300_000 }, () => {
 
   test('a second signal ends the waiting', limit, async (t) => {
     await assertNotWaitedFor(async () => {
-      const { port, stop } = await startHttp(t);
+      const { port, stop } = await startHttp(t, ...patiently);
       const socket = await connect(t, port);
       const began = receive(socket, /text\/event-stream/);
       socket.write(rawRequest(1, 'tools/call', { name: 'slow_compute', arguments: { seconds: 50 } }));
@@ -663,7 +663,7 @@ describe('HTTP', { concurrency: 3, timeout: 300_000 }, () => {
 
   test('a connection reset in mid-stream cancels a modern call', limit, async (t) => {
     await assertNotWaitedFor(async () => {
-      const { port, stop } = await startHttp(t);
+      const { port, stop } = await startHttp(t, ...patiently);
       const socket = await connect(t, port);
       const began = receive(socket, /text\/event-stream/);
       socket.write(rawRequest(1, 'tools/call', { name: 'slow_compute', arguments: { seconds: 50 } }));
@@ -854,15 +854,14 @@ describe('stdio', { concurrency: 3, timeout: 300_000 }, () => {
 
   test('SIGTERM waits for a call, a second one does not', limit, async (t) => {
     const slow = (seconds) => ({ id: 1, method: 'tools/call', params: { name: 'slow_compute', arguments: { seconds }, _meta: metadata() } });
-    const patient = startStdio(t);
-    patient.send(slow(1));
+    const patient = startStdio(t, ...patiently);
+    patient.send(slow(2)); // longer than a server waits that was not told how long
     assert.deepEqual((await patient.request({ ...listen, id: 2, method: 'server/discover' })).id, 2); // the call has begun
-    await sleep(400); // of its second; a stop waits for one
     patient.kill('SIGTERM');
-    assert.match((await patient.next((m) => m.id === 1)).result.content[0].text, /done after 1 s/);
+    assert.match((await patient.next((m) => m.id === 1)).result.content[0].text, /done after 2 s/);
     assert.deepEqual(await patient.exited, [0, null]);
     await assertNotWaitedFor(async () => {
-      const urgent = startStdio(t);
+      const urgent = startStdio(t, ...patiently);
       urgent.send(slow(50));
       assert.deepEqual((await urgent.request({ ...listen, id: 2, method: 'server/discover' })).id, 2);
       const stopping = Date.now();

@@ -1,12 +1,11 @@
 // To whom sandboxes belong, and how they end with him: with a session, with a client that leaves, with the server, however that ends.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import fs from 'node:fs';
 import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
-import { assertGone, limit, nothingAhead, processes, tempDir, until } from './jerboa.mjs';
-import { assertNotWaitedFor, modern, openSession, post, request } from './mcp.mjs';
-import { answers, connectTo, inside, program, programs, rssKiB, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
+import { assertGone, descriptors, limit, nothingAhead, processes, sanitized, tempDir, until } from './jerboa.mjs';
+import { modern, openSession, post, request } from './mcp.mjs';
+import { answers, connectTo, inside, programs, rssKiB, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
 
 nothingAhead();
 
@@ -166,17 +165,19 @@ describe('the end of the server', { timeout: 300_000 }, () => {
     });
 
   test('a second signal does not wait for what runs', limit, async (t) => {
-    await assertNotWaitedFor(async () => {
-      const { child } = await occupy(t);
-      child.kill('SIGTERM');
-      const began = performance.now();
-      child.kill('SIGINT');
+    const stop = async (...signals) => {
+      const { child } = await occupy(t), began = performance.now();
+      for (const name of signals) child.kill(name);
       const { status, signal } = await child.ended;
       const ms = performance.now() - began;
       assert.deepEqual([status, signal], [0, null]);
       await assertGone(programs);
       return ms;
-    });
+    };
+    // A second less than with one signal; by which half may be lost on a busy machine, but not four times.
+    let saved = 0;
+    for (let i = 0; i < 4 && saved < 500; i++) saved = await stop('SIGTERM') - await stop('SIGTERM', 'SIGINT');
+    assert.ok(saved >= 500, `${saved} ms`);
   });
 });
 
@@ -204,7 +205,7 @@ test('a Node that has to be fetched: others are answered meanwhile, who waits is
 test('300 runs, one after the other: the server grows by nothing', { timeout: 300_000 }, async (t) => {
   const s = serveStdio(t, ['--pool', '2', '--pool-memory', '32m', '--hold', '5m'], { seconds: 290 });
   await s.open();
-  const fds = () => fs.readdirSync(`/proc/${s.child.pid}/fd`).length;
+  const fds = () => descriptors(s.child.pid);
   const many = async (n) => {
     for (let i = 0; i < n; i++) assert.equal(text(await s.call('run_js_ephemeral', { code: `console.log(${i})` })), `Node.js process output:\n${i}\n`);
     let open = 0, same = 0;
@@ -212,8 +213,7 @@ test('300 runs, one after the other: the server grows by nothing', { timeout: 30
     await until(() => jails() === 2 && rests(), 'other sandboxes are left than those made ahead');
     return { kib: rssKiB(s.child.pid), fds: open };
   };
-  const sanitized = fs.readFileSync(program).includes('__asan_init'); // its memory says nothing then, its descriptors do after a few
-  const [before, after] = [await many(sanitized ? 20 : 100), await many(sanitized ? 40 : 200)];
+  const [before, after] = [await many(sanitized ? 20 : 100), await many(sanitized ? 40 : 200)]; // descriptors tell after a few
   t.diagnostic(`${before.kib} KiB, then ${after.kib} KiB`);
   assert.ok(sanitized || after.kib - before.kib < 400, `${before.kib} KiB, then ${after.kib} KiB`); // 2 KiB a run
   assert.equal(after.fds, before.fds);

@@ -3,14 +3,13 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { assertGone, build, nothingAhead, printed, processes, start, tempDir, until } from './jerboa.mjs';
+import { assertGone, build, nothingAhead, printed, processes, sanitized, start, tempDir, until } from './jerboa.mjs';
 import { messages, modern, post, request } from './mcp.mjs';
 import { answers, connectTo, inside, program, programs, serveHttp, serveStdio, text } from './serving.mjs';
 
 nothingAhead();
 
 const limit = { timeout: 300_000 };
-const sanitized = fs.readFileSync(program).includes('__asan_init'); // slower by a factor that promises nothing
 const COUNT = 50, PROMISED_MS = sanitized ? 10_000 : 2000;
 const forever = 'import { spawn } from "node:child_process"; spawn("sleep", ["1000"]); setInterval(() => {}, 1e6)';
 const sleepers = (pid) => inside(pid).filter((name) => name === 'sleep').length;

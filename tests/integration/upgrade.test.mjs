@@ -4,9 +4,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { copyPrograms, descendants, limit, start, tempDir, until } from './jerboa.mjs';
-import { tgz } from './registry.mjs';
 import { answers, ownStore, serveStdio, text } from './serving.mjs';
-import { makeToken, publish, startVerdaccio } from './verdaccio.mjs';
+import { registryWith } from './verdaccio.mjs';
 
 const names = ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer'];
 const mixed = /is version \S+, but the jerboa that started it is \S+: it was upgraded meanwhile, restart it/;
@@ -28,14 +27,7 @@ function upgrade(dir, from, to) {
   }
 }
 
-async function registry(t, packages) {
-  const dir = tempDir(t), v = await startVerdaccio(dir, 'upgrade');
-  t.after(() => v.stop());
-  const token = await makeToken(v.url);
-  for (const name of packages)
-    await publish(v.url, token, name, tgz({ name: 'package/package.json', content: JSON.stringify({ name, version: '1.0.0' }) }, { name: 'package/index.js', content: `module.exports = '${name}'` }));
-  return v.url;
-}
+const registry = (t, names) => registryWith(t, Object.fromEntries(names.map((name) => [name, { files: { 'index.js': `module.exports = '${name}'` } }])));
 const importing = (name) => ({ code: `import x from '${name}'; console.log(x)`, dependencies: [{ name, version: '1' }] });
 
 test('a server whose files were replaced', limit, async (t) => {

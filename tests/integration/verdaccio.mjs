@@ -6,8 +6,9 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import path from 'node:path';
+import { tempDir } from './jerboa.mjs';
 import { packagesDirectory } from './mcp.mjs';
-import { sha512 } from './registry.mjs';
+import { sha512, tgz } from './registry.mjs';
 
 /** A free port, for a program that cannot tell which one it took. */
 async function freePort(address) {
@@ -79,4 +80,16 @@ export async function publish(url, token, name, tarball, more = {}) {
     body: JSON.stringify({ _id: name, name, 'dist-tags': { latest: '1.0.0' }, versions: { '1.0.0': manifest },
       _attachments: { [file]: { content_type: 'application/octet-stream', data: tarball.toString('base64'), length: tarball.length } } }) });
   assert.equal(published.status, 201, await published.text());
+}
+
+/** The address of one that goes with the test and has these packages, {NAME: {files, more}}; `more` is what their package.json says besides. */
+export async function registryWith(t, packages) {
+  const v = await startVerdaccio(tempDir(t), 'own');
+  t.after(() => v.stop());
+  const token = await makeToken(v.url);
+  for (const [name, { files, more = {} }] of Object.entries(packages)) {
+    const all = { 'package.json': JSON.stringify({ name, version: '1.0.0', ...more }), ...files };
+    await publish(v.url, token, name, tgz(...Object.entries(all).map(([file, content]) => ({ name: `package/${file}`, content }))), more);
+  }
+  return v.url;
 }

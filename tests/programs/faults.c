@@ -204,6 +204,7 @@ static struct tracee {
     pid_t        pid; /* 0: free */
     struct role *role;
     int          error; /* what the call that it is in will get; 0: its own result */
+    bool         waits; /* stopped, until it has a role */
 } tracees[TRACEES_MAX];
 
 static const char *wanted_role, *wanted_class;
@@ -413,11 +414,10 @@ static void at_stop(struct tracee *t, int status)
     if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK || event == PTRACE_EVENT_CLONE) {
         if (ptrace(PTRACE_GETEVENTMSG, t->pid, 0, &child) == 0) {
             struct tracee *c = tracee_of((pid_t)child);
-            bool           waits = c->error == -1;
             c->role = role_forked(t->role);
-            c->error = 0;
-            if (waits)
+            if (c->waits)
                 ptrace(PTRACE_SYSCALL, c->pid, 0, 0);
+            c->waits = false;
         }
     } else if (event == PTRACE_EVENT_EXEC) {
         t->role = role_executed(t->pid);
@@ -428,7 +428,7 @@ static void at_stop(struct tracee *t, int status)
         }
     } else if (event == PTRACE_EVENT_STOP) {
         if (!t->role) {
-            t->error = -1;
+            t->waits = true;
             return;
         }
     } else if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {

@@ -3,7 +3,7 @@
 // What can be counted (`counts`) must be at rest, after all work, exactly what it was at rest before it. Memory moves, since malloc keeps what it has:
 // it is judged by its trend (`growth`).
 import path from 'node:path';
-import { descendants, list, ownCgroups, read } from '../integration/jerboa.mjs';
+import { descendants, descriptors, list, ownCgroups, read } from '../integration/jerboa.mjs';
 
 const below = (dir) => list(dir).filter((name) => name.startsWith('jerboa')).map((name) => path.join(dir, name));
 /** Groups of sandboxes and, in them, of runs. */
@@ -19,7 +19,7 @@ const kib = (text, name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exe
 export function gauge(pid, home) {
   const memory = read(`/proc/${pid}/smaps_rollup`), below = descendants(pid);
   return {
-    fds: list(`/proc/${pid}/fd`).length,
+    fds: descriptors(pid),
     watches: watches(pid),
     threads: list(`/proc/${pid}/task`).length,
     jails: below.filter((p) => p.name === 'jerboa-jail').length,

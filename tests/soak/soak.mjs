@@ -7,12 +7,11 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { build, isRoot, start, tempDir, until } from '../integration/jerboa.mjs';
+import { build, isRoot, sanitized, start, tempDir, until } from '../integration/jerboa.mjs';
 import { modern } from '../integration/mcp.mjs';
-import { tgz } from '../integration/registry.mjs';
 import { connectTo, ownStore, program, serveHttp, tokenOf, tokensFile } from '../integration/serving.mjs';
 import { connect } from '../integration/tools.mjs';
-import { makeToken, publish, startVerdaccio } from '../integration/verdaccio.mjs';
+import { registryWith } from '../integration/verdaccio.mjs';
 import { counts, difference, gauge, growth, isConnected, sameCounts, watch } from './gauge.mjs';
 import { draw } from './picture.mjs';
 import { drawWork, packagesOfWorks, works } from './works.mjs';
@@ -24,7 +23,6 @@ const POOL = 2; // sandboxes made ahead; more under load, of which one goes in e
 const REST_S = TINY ? 60 : 300;
 const BOUND_KIB = { runs: 256, mixed: 1024 };
 const OUTPUTS = 64; // that a server keeps: filled first, so that they are as many at each rest
-const sanitized = fs.readFileSync(program).includes('__asan_init'); // its memory says nothing then
 
 // ---- what is to be ended, last first, whatever happens ----
 
@@ -109,17 +107,10 @@ async function manyRuns(home) {
 
 // ---- part 2 ----
 
-async function registry() {
-  const dir = tempDir(t), v = await startVerdaccio(dir, 'soak');
-  t.after(() => v.stop());
-  const token = await makeToken(v.url);
-  for (const name of packagesOfWorks) {
-    const json = { name, version: '1.0.0', type: 'module', types: 'index.d.ts' };
-    const files = { 'package.json': JSON.stringify(json), 'index.js': `export default '${name}'`, 'index.d.ts': `declare const x: '${name}'; export default x;\n`, 'README.md': `# ${name}` };
-    await publish(v.url, token, name, tgz(...Object.entries(files).map(([file, content]) => ({ name: `package/${file}`, content }))), { ...json, description: 'of sand' });
-  }
-  return v.url;
-}
+const registry = () => registryWith(t, Object.fromEntries(packagesOfWorks.map((name) => [name, {
+  more: { type: 'module', types: 'index.d.ts', description: 'of sand' },
+  files: { 'index.js': `export default '${name}'`, 'index.d.ts': `declare const x: '${name}'; export default x;\n`, 'README.md': `# ${name}` },
+}])));
 
 /** A client as works want it; `told` collects what it is told of resources. */
 function dress(c, era) {
