@@ -328,7 +328,8 @@ static int run_script(struct run_options *o, const struct network *network,
         install_done(&install);
     }
     run_trail_end(&trail, NULL);
-    if (status >= 0) /* its container is gone */
+    /* Its container is gone. */
+    if (status >= 0 && sandbox_options_engine(&o->sandbox, e) != &native)
         container_unlock(run_id());
     return status;
 }
