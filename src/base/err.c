@@ -53,6 +53,22 @@ int err_wrap(struct err *e, const char *fmt, ...)
     return -1;
 }
 
+bool err_is_lasting(const struct err *e)
+{
+    static const int lasting[] = {
+        ENOENT, ENODEV, ENOSYS, EOPNOTSUPP, EINVAL, /* this kernel does not have it */
+        EACCES, EPERM,  EROFS, /* not for this user, or not in this container */
+        EBUSY, /* what another arranged is in the way: on v2, processes in a group of limits */
+    };
+
+    if (e->kind == ERR_TIMEOUT || e->kind == ERR_CANCELLED)
+        return false;
+    for (size_t i = 0; i < sizeof lasting / sizeof lasting[0]; i++)
+        if (e->sys == lasting[i])
+            return true;
+    return e->sys == 0;
+}
+
 void err_append(struct err *e, const char *what_to_do)
 {
     size_t n = strlen(e->msg);

@@ -6,6 +6,8 @@
  * is a whole error path. Passing NULL for `e` drops the sentence. */
 #pragma once
 
+#include <stdbool.h>
+
 enum err_kind {
     ERR_NONE,
     ERR_INVALID, /* the caller's words are off; nothing was changed */
@@ -30,6 +32,11 @@ int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
 int  err_sys(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int  err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void err_append(struct err *e, const char *what_to_do); /* behind the reason, after a colon */
+
+/* Whether the reason is the machine, not the moment: asked again, it would say the same. Only what
+ * is known to last does; want of descriptors or memory, an error of a device, a lock that others
+ * hold, or a limit that others have used up (ENOSPC, EAGAIN: of cgroups) does not. */
+bool err_is_lasting(const struct err *e);
 
 #define TRY(expr)                                                                                  \
     do {                                                                                           \

@@ -26,15 +26,15 @@ static bool                is_v2;
 int cgroup_find_in(const char *mounts, const char *own, struct err *e)
 {
     struct cgroup_place place;
-    struct err          why = {0};
+    struct err          why = {0}, why_v2 = {0};
 
     /* Where v1 has the controllers, v2 has none of them. */
     is_v2 = cgroup_v1.find(mounts, own, &place, &why) < 0 && why.sys == ENODEV;
     if (is_v2) {
         bool is_partly_v1 = place.n > 0;
-        if (cgroup_v2.find(mounts, own, &place, e) < 0) {
-            if (is_partly_v1 && e)
-                *e = why; /* it names the one that is missing */
+        if (cgroup_v2.find(mounts, own, &place, &why_v2) < 0) {
+            if (e) /* v1's names the one that is missing */
+                *e = is_partly_v1 && err_is_lasting(&why_v2) ? why : why_v2;
             return -1;
         }
     } else if (why.kind) {
@@ -106,18 +106,13 @@ static int set(const struct cgroup *c, const struct cgroup_setting *s,
     return cgroup_file_put(c->dirs[found.of[s->controller]], s->file, s->text ? s->text : text, e);
 }
 
-/* What a kernel says that does not have the file, or not for this user. Any other reason would
- * leave a limit out that it has. */
-static bool is_lacking(int sys)
-{
-    return sys == ENOENT || sys == EOPNOTSUPP || sys == EINVAL || sys == EACCES || sys == EPERM;
-}
-
+/* An optional one is left out where the kernel does not have it; for a reason of the moment, none.
+ */
 static int set_limits(const struct cgroup *c, const struct cgroup_limits *limits, struct err *e)
 {
     for (const struct cgroup_setting *s = found.version->settings; s->file; s++) {
         struct err why = {0};
-        if (set(c, s, limits, &why) == 0 || (s->optional && is_lacking(why.sys)))
+        if (set(c, s, limits, &why) == 0 || (s->optional && err_is_lasting(&why)))
             continue;
         if (e)
             *e = why;
@@ -240,8 +235,11 @@ static int take_lock(int hierarchy, unsigned slot, struct err *e)
     if (fd < 0)
         return -1;
     for (int i = 0; lock(fd, slot, F_WRLCK) < 0; i++) {
-        if ((errno != EAGAIN && errno != EACCES) || i == 2000)
+        if (errno != EAGAIN && errno != EACCES)
             return err_sys(e, "lock cgroup %u", slot);
+        if (i == 2000)
+            return err_set(e, ERR_TIMEOUT, "cgroup %u is being swept by another for too long",
+                           slot);
         cgroup_kill_pause();
     }
     return take_fd(&fd);
@@ -267,7 +265,7 @@ static bool slot_is_used(unsigned slot)
 
     for (int i = 0; i < found.n; i++) {
         snprintf(path, sizeof path, "%s/%s%u", found.paths[i], name_prefix(), slot);
-        if (access(path, F_OK) == 0)
+        if (access(path, F_OK) == 0 || errno != ENOENT)
             return true;
     }
     return false;
@@ -483,6 +481,7 @@ static int sweep_hierarchy(int i, struct err *e)
 
 int cgroup_sweep(struct err *e)
 {
+    TRY(idrange_look(e));
     TRY(cgroup_find(e));
     for (int i = 0; i < found.n; i++)
         TRY(sweep_hierarchy(i, e));

@@ -100,13 +100,14 @@ static int find_all(const char *mounts, const char *own, enum whose whose, struc
  * with cgroups of their own there would share a user's elsewhere, under the same slot. */
 static int find(const char *mounts, const char *own, struct cgroup_place *ret, struct err *e)
 {
-    if (find_all(mounts, own, OWN, ret, e) == 0)
+    struct err why = {0};
+
+    if (find_all(mounts, own, OWN, ret, &why) == 0 ||
+        (err_is_lasting(&why) && find_all(mounts, own, USERS, ret, NULL) == 0))
         return 0;
-    if (find_all(mounts, own, USERS, ret, NULL) < 0)
-        return -1;
     if (e)
-        *e = (struct err){0};
-    return 0;
+        *e = why;
+    return -1;
 }
 
 /* ---- making over ---- */

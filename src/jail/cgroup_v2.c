@@ -43,17 +43,25 @@ static const char        host[] = "jerboa-host"; /* for the processes that a gro
 /* ---- one group ---- */
 
 /* The first needed controller that the file (cgroup.controllers, cgroup.subtree_control) does not
- * list; NULL: all are there. */
-static const char *missing(int dir, const char *file)
+ * list; NULL: all are there. -1: it cannot be read just now. */
+static int find_missing(int dir, const char *file, const char **ret, struct err *e)
 {
     autofree char *text = NULL;
+    struct err     why = {0};
 
-    if (file_read_text(dir, file, 1 << 12, &text, NULL) < 0)
-        return needed[0];
+    *ret = needed[0];
+    if (file_read_text(dir, file, 1 << 12, &text, &why) < 0) {
+        if (e)
+            *e = why;
+        return err_is_lasting(&why) ? 0 : -1;
+    }
     for (const char *const *name = needed; *name; name++)
-        if (!cgroup_file_has_word(text, *name, " \n"))
-            return *name;
-    return NULL;
+        if (!cgroup_file_has_word(text, *name, " \n")) {
+            *ret = *name;
+            return 0;
+        }
+    *ret = NULL;
+    return 0;
 }
 
 /* Whether we may arrange it. Root does not stand in what another user owns: the slots of sandboxes
@@ -78,7 +86,9 @@ static bool may_write(int dir)
 /* Lets the groups below have limits. EBUSY: it has processes. ENOENT: it lacks one itself. */
 static int enable(int dir)
 {
-    if (!missing(dir, "cgroup.subtree_control"))
+    const char *lacking;
+
+    if (find_missing(dir, "cgroup.subtree_control", &lacking, NULL) == 0 && !lacking)
         return 0;
     return cgroup_file_put(dir, "cgroup.subtree_control", enable_needed, NULL);
 }
@@ -114,8 +124,9 @@ static int move_members(int dir, struct err *e)
 /* Another jail may be doing the same, and members may fork meanwhile: again until it holds. */
 static int make_room(int dir, struct err *e)
 {
-    const char *lacking = missing(dir, "cgroup.controllers");
+    const char *lacking;
 
+    TRY(find_missing(dir, "cgroup.controllers", &lacking, e));
     if (lacking)
         return err_set(e, ERR_UNAVAILABLE,
                        "it has no controller '%s' (systemd gives it with Delegate=memory pids cpu)",
@@ -152,24 +163,29 @@ static int open_group(const char *path)
 
 /* Lets the groups below path have limits. Its own controllers come from above: those who may, get
  * them there first. -1: it has processes, or is not ours. */
-static int open_up(const char *point, const char *path)
+static int open_up(const char *point, const char *path, struct err *e)
 {
-    autofd int dir = open_group(path);
-    char       above[PATH_MAX];
+    autofd int  dir = open_group(path);
+    char        above[PATH_MAX];
+    const char *lacking;
 
-    if (dir < 0 || !may_write(dir) || str_copy(above, sizeof above, path) < 0)
-        return -1;
-    if (missing(dir, "cgroup.controllers") && go_up(above, point))
-        TRY(open_up(point, above));
-    return enable(dir);
+    if (dir < 0 || !may_write(dir))
+        return err_sys(e, "%s", path);
+    if (str_copy(above, sizeof above, path) < 0)
+        return err_set(e, ERR_LIMIT, "the path of a cgroup is too long");
+    TRY(find_missing(dir, "cgroup.controllers", &lacking, e));
+    if (lacking && go_up(above, point))
+        TRY(open_up(point, above, e));
+    return enable(dir) < 0 ? err_sys(e, "%s", path) : 0;
 }
 
-static int walk_up(const char *point, char *path)
+/* A group that only cannot be looked at just now is not passed by. */
+static int walk_up(const char *point, char *path, struct err *e)
 {
     do
-        if (open_up(point, path) == 0)
+        if (open_up(point, path, e) == 0)
             return 0;
-    while (go_up(path, point));
+    while (err_is_lasting(e) && go_up(path, point));
     return -1;
 }
 
@@ -178,18 +194,24 @@ static int settle(const char *point, char path[PATH_MAX], struct err *e)
     autofd int  dir = -1;
     char        above[PATH_MAX];
     const char *name = strrchr(path, '/');
+    struct err  why = {0};
 
     if (name && strcmp(name + 1, host) == 0)
         go_up(path, point); /* a jail before us made room */
     dir = open_group(path);
     if (dir < 0)
         return err_sys(e, "%s", path);
-    if (is_delegated(dir) && may_write(dir) && make_room(dir, NULL) == 0)
+    if (is_delegated(dir) && may_write(dir) && make_room(dir, &why) == 0)
         return 0;
     memcpy(above, path, PATH_MAX);
-    if (walk_up(point, above) == 0) {
+    if (err_is_lasting(&why) && walk_up(point, above, &why) == 0) {
         memcpy(path, above, PATH_MAX);
         return 0;
+    }
+    if (!err_is_lasting(&why)) {
+        if (e)
+            *e = why;
+        return -1;
     }
     if (!may_write(dir))
         return err_sys(e, "%s", path);
@@ -202,8 +224,18 @@ static int settle(const char *point, char path[PATH_MAX], struct err *e)
 static int check_controllers(const char *point, struct err *e)
 {
     autofd int  dir = open_group(point);
-    const char *lacking = dir < 0 ? needed[0] : missing(dir, "cgroup.controllers");
+    const char *lacking = needed[0];
+    struct err  why = {0};
 
+    if (dir < 0)
+        err_sys(&why, "%s", point);
+    else
+        find_missing(dir, "cgroup.controllers", &lacking, &why);
+    if (!err_is_lasting(&why)) {
+        if (e)
+            *e = why;
+        return -1;
+    }
     return lacking ? cgroup_file_no_controller(e, lacking, "neither v1 nor v2") : 0;
 }
 

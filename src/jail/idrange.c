@@ -1,5 +1,6 @@
 #include "jail/idrange.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -21,42 +22,55 @@ const char        idrange_file[] = "/run/jerboa/ids";
 /* ---- what this process may map ---- */
 
 /* CAP_SYS_ADMIN too, for the idmapped mounts without which a range could own nothing. */
-static bool has_capabilities(void)
+static int look_at_capabilities(bool *ret, struct err *e)
 {
     const uint32_t wanted = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_SYS_ADMIN;
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct   data[2] = {0};
 
-    return syscall(SYS_capget, &header, data) == 0 && (data[0].effective & wanted) == wanted;
+    if (syscall(SYS_capget, &header, data) < 0)
+        return err_sys(e, "look at the own capabilities");
+    *ret = (data[0].effective & wanted) == wanted;
+    return 0;
 }
 
 /* Whether the ranges exist in our own user namespace: `inside outside count` a line. */
-static bool ranges_exist(void)
+static int look_at_map(bool *ret, struct err *e)
 {
     autofree char *text = NULL;
     unsigned       inside, outside, count;
 
-    if (file_read_text(AT_FDCWD, "/proc/self/uid_map", 1 << 16, &text, NULL) < 0)
-        return false;
+    TRY(file_read_text(AT_FDCWD, "/proc/self/uid_map", 1 << 16, &text, e));
+    *ret = false;
     for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
         if (sscanf(line, "%u %u %u", &inside, &outside, &count) == 3 && inside <= FIRST_BASE &&
             count >= FIRST_BASE - inside + IDRANGE_SLOTS * IDRANGE_SIZE)
-            return true;
-    return false;
+            *ret = true;
+    return 0;
 }
 
-/* Asked once: a second answer could be another one, and names of cgroups and locks follow it. */
+static enum { UNKNOWN, NO_CAPABILITY, NO_RANGE, POSSIBLE } answer;
+
+int idrange_look(struct err *e)
+{
+    bool may_map = false, exist = false;
+
+    if (answer != UNKNOWN) /* a second look could find something else */
+        return 0;
+    TRY(look_at_capabilities(&may_map, e));
+    TRY(look_at_map(&exist, e));
+    answer = !may_map ? NO_CAPABILITY : !exist ? NO_RANGE : POSSIBLE;
+    return 0;
+}
+
 bool idrange_is_possible(struct err *e)
 {
-    static enum { UNKNOWN, NO, YES } answer;
-
-    if (answer == UNKNOWN)
-        answer = has_capabilities() && ranges_exist() ? YES : NO;
-    if (answer == YES)
+    assert(answer != UNKNOWN);
+    if (answer == POSSIBLE)
         return true;
     if (geteuid() == 0)
         err_set(e, ERR_UNAVAILABLE, "root of this container has no %s to give",
-                has_capabilities() ? "uids of its own" : "capability to map uids, and so none");
+                answer == NO_RANGE ? "uids of its own" : "capability to map uids, and so none");
     else
         err_set(e, ERR_UNAVAILABLE,
                 "only root can give a sandbox uids of its own: it runs as uid %u",

@@ -25,8 +25,11 @@ struct idrange {
     unsigned count;
 };
 
-/* Whether this process may map foreign ids at all; if not, the sentence says why. */
-bool idrange_is_possible(struct err *e);
+/* Looks once whether this process may map foreign ids at all; names of cgroups and locks follow
+ * what it finds, so it comes first. -1: that cannot be told, and nothing may be made: root would
+ * give his own uid to the code. */
+int  idrange_look(struct err *e);
+bool idrange_is_possible(struct err *e); /* what it found; if not, the sentence says why */
 
 extern const char idrange_file[]; /* where root's slots are */
 

@@ -38,14 +38,14 @@ static int step_look(struct jail *j, struct err *e)
 {
     struct err why = {0};
 
-    (void)e;
-    if (cgroup_find(&why) < 0)
-        walls_miss(&j->walls, WALL_LIMITS, &why);
+    TRY(idrange_look(e));
     if (!idrange_is_possible(&why))
-        walls_miss(&j->walls, WALL_UID_RANGE, &why);
+        TRY(walls_miss(&j->walls, WALL_UID_RANGE, &why, e));
+    if (cgroup_find(&why) < 0)
+        TRY(walls_miss(&j->walls, WALL_LIMITS, &why, e));
     j->landlock = ruleset_version(&why);
     if (j->landlock < 0)
-        walls_miss(&j->walls, WALL_LANDLOCK, &why);
+        TRY(walls_miss(&j->walls, WALL_LANDLOCK, &why, e));
     if (j->plan.host_network)
         walls_waive(&j->walls, WALL_NETWORK, "--network host");
     return 0;
@@ -142,13 +142,12 @@ static int step_cgroup(struct jail *j, struct err *e)
 {
     struct err why = {0};
 
-    (void)e;
     j->limits = (struct cgroup_limits){.memory_bytes = j->plan.memory_bytes,
                                        .init_memory_bytes = j->plan.init_memory_bytes,
                                        .cpus_milli = j->plan.cpus_milli,
                                        .pids = j->plan.pids};
     if (jail_has_cgroup(j) && cgroup_make(j->ids.slot, &j->limits, &j->cgroup, &why) < 0)
-        walls_miss(&j->walls, WALL_LIMITS, &why);
+        TRY(walls_miss(&j->walls, WALL_LIMITS, &why, e));
     if (!jail_has_cgroup(j))
         watch_init(&j->watch, j->pid, j->pid_fd, j->go_fds[1], j->plan.memory_bytes);
     return 0;

@@ -142,15 +142,21 @@ void walls_explain(enum wall wall, struct err *e)
 
 /* ---- which stand ---- */
 
-void walls_miss(struct walls *w, enum wall wall, const struct err *why)
+int walls_miss(struct walls *w, enum wall wall, const struct err *why, struct err *e)
 {
     struct wall_gap *gap = &w->gaps[wall];
     autofree char   *fix = find_fix(wall, why->sys);
 
     assert(!table[wall].keeps);
+    if (!err_is_lasting(why)) {
+        if (e)
+            *e = *why;
+        return err_wrap(e, "the wall '%s' cannot be built just now", table[wall].name);
+    }
     gap->missing = true;
     str_copy(gap->why, sizeof gap->why, why->msg);
     str_copy(gap->fix, sizeof gap->fix, fix ? fix : ""); /* half a command is none */
+    return 0;
 }
 
 void walls_waive(struct walls *w, enum wall wall, const char *option)

@@ -1,11 +1,14 @@
 /* walls - the walls around a sandbox: one table of their names, and which of them stand.
  *
  * Walls that keep code in are never optional: a step that cannot build one stops the making, and
- * walls_explain puts the fix behind the reason. Walls that bound it may be missing: the jail notes
- * which, why and what to do (walls_miss), tells the server before anything runs (the WALLS frame),
- * and goes on, or with `strict` in the plan refuses. Whoever wants the list (`jerboa run`'s one
- * line, `walls.missing` in results, the doctor) reads that frame. How each looks from inside is the
- * doctor's own business (cli/inside.c), by the names of this table. */
+ * walls_explain puts the fix behind the reason. Walls that bound it may be missing on a machine:
+ * the jail notes which, why and what to do (walls_miss), tells the server before anything runs (the
+ * WALLS frame), and goes on, or with `strict` in the plan refuses. One that cannot be looked at or
+ * built just now (err_is_lasting) is not missing, and stops the making as well: else whoever uses
+ * up the machine's descriptors or cgroups would take the limits off the next sandbox. Whoever wants
+ * the list (`jerboa run`'s one line, `walls.missing` in results, the doctor) reads that frame. How
+ * each looks from inside is the doctor's own business (cli/inside.c), by the names of this table.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -45,8 +48,9 @@ struct walls {
     } gaps[WALLS];
 };
 
-/* A wall that bounds is not there, because of `why`. */
-void walls_miss(struct walls *w, enum wall wall, const struct err *why);
+/* A wall that bounds is not there, because of `why`. -1 and a sentence when that is a reason of the
+ * moment: a wall that this machine has is not left out. */
+int walls_miss(struct walls *w, enum wall wall, const struct err *why, struct err *e);
 
 /* A wall is not there because the user wanted it so: off, but nothing that is missing. */
 void walls_waive(struct walls *w, enum wall wall, const char *option);

@@ -1,7 +1,7 @@
 // Every system call of ours fails once. `node run.mjs SHARE [PATTERN]`: of the faults whose names hold PATTERN, one of each class of each role, and every
 // SHARE-th, from an offset that is printed (OFFSET= chooses it); 1 is all of them. A workload is run once to count the calls of each role and class
 // (tests/programs/faults.c), and then once for each of them, which fails. What must hold is the same for all: it goes well, or ends with one sentence;
-// nobody dies of a mistake or hangs; nothing is left, but cgroups by a jail whose cleaning up fails, which the next start sweeps; and a server serves the next call, unless it has ended with its sentence.
+// nobody dies of a mistake or hangs; no wall is missing that stands without the fault; nothing is left, but cgroups by a jail whose cleaning up fails, which the next start sweeps; and a server serves the next call, unless it has ended with its sentence.
 import fs from 'node:fs';
 import path from 'node:path';
 import { build, leftovers, start, sweep, tempDir, until } from '../integration/jerboa.mjs';
@@ -14,6 +14,12 @@ const hangs = 45; // seconds; a sandbox that does not start is given up after 30
 const injector = path.join(build, 'faults');
 const report = path.join(tempDir(), 'report');
 const told = () => { try { return fs.readFileSync(report, 'utf8').trimEnd().split('\n').map((line) => line.split(' ')); } catch { return []; } };
+
+/** The walls that results have to be missing, or the log: `missing walls: NAME (why; fix), NAME (why)`. */
+const missing = (r) => [...r.missing ?? [], ...[...r.stderr.matchAll(/missing walls: (.*)/g)].flatMap(([, list]) => [...list.matchAll(/(?:^|, )([a-z-]+) \(/g)].map(([, name]) => name))];
+
+/** The filter of a container forbids it with the same EPERM: that is a machine that does not have it. */
+const isForbidden = (wall, r) => wall === 'landlock' && r.fired?.includes(' landlock_create_ruleset ');
 
 /** One run of a workload, with a fault or without: what came of it, and what is wrong with that. */
 async function once(workload, home, fault = []) {
@@ -50,6 +56,8 @@ for (const workload of workloads.filter(({ name }) => !pattern || pattern.starts
       const name = `${workload.name} ${fault.join(' ')}`;
       if (!name.includes(pattern)) continue;
       const r = await once(workload, home, fault);
+      const fallen = [...new Set(missing(r))].filter((wall) => !missing(plain).includes(wall) && !isForbidden(wall, r));
+      if (fallen.length) r.wrong.push(`code ran without a wall that it has: ${fallen}`);
       if (r.wrong.length) failed++;
       else passed++;
       if (r.wrong.length || process.env.VERBOSE)

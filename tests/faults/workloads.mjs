@@ -39,12 +39,13 @@ export const workloads = [{
 
 /** A session: what every tool that makes a sandbox does, once; then, when the fault has happened, a call that has to go well. */
 async function session(begin, fired, args, code) {
-  const wrong = [], child = begin(['serve', '--pool', '0', '--hold', '0', ...args], {});
+  const wrong = [], missing = [], child = begin(['serve', '--pool', '0', '--hold', '0', ...args], {});
   const peer = talk(child), server = () => descendants(child.pid)[0]?.pid;
   const call = async (name, args) => {
     const r = await peer.ask('tools/call', { name, arguments: args });
     if (r && !r.result) wrong.push(`${name} has no result: ${JSON.stringify(r)}`);
     if (r?.result?.isError && !oneSentence.test(r.result.content[0].text)) wrong.push(`${name} says: ${JSON.stringify(r.result.content[0].text)}`);
+    missing.push(...r?.result?.structuredContent?.walls?.missing ?? []); // of each sandbox: the log has the first one's
     return r?.result;
   };
   await peer.ask('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'faults', version: '1' } });
@@ -68,7 +69,7 @@ async function session(begin, fired, args, code) {
   const isWell = r.status === 0 && quiet.test(r.stderr), isRefused = r.status > 0 && r.status < 126 && sentence.test(r.stderr);
   const isUnlinked = r.status === 127 && loader.test(r.stderr);
   if (!isWell && !isRefused && !isUnlinked) wrong.push('it does not end well');
-  return { ...r, wrong };
+  return { ...r, wrong, missing };
 }
 
 const atRest = new Map(); // descriptors of a server to which nothing happened, by its first option

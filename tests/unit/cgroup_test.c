@@ -1,7 +1,7 @@
 /* Both versions of cgroups on a tree of plain files. What the kernel does by itself is done here in
  * its place: a new directory has its files at once, and a directory without groups can be removed
- * with them (the linker leads mkdir, mkdirat, unlinkat and rmdir here: see meson.build). What only
- * the kernel can do, tests/guest shows. */
+ * with them (the linker leads mkdir, mkdirat, unlinkat, rmdir and cgroup_file_put here: see
+ * meson.build). What only the kernel can do, tests/guest shows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -71,14 +72,17 @@ static const struct file files_v2[] = {
 };
 
 static const struct file *files;
-static const char        *without; /* a file that this kernel does not have, or NULL */
-static const char        *refused; /* a group that it does not make, or NULL */
+static const char        *without;   /* a file that this kernel does not have, or NULL */
+static const char        *refused;   /* a group that it does not make, or NULL */
+static const char        *exhausted; /* a file for which no descriptor is left, or NULL */
 
 int __real_mkdirat(int dir, const char *path, mode_t mode);
 int __wrap_mkdirat(int dir, const char *path, mode_t mode);
 int __real_unlinkat(int dir, const char *path, int flags);
 int __wrap_unlinkat(int dir, const char *path, int flags);
 int __wrap_rmdir(const char *path);
+int __real_cgroup_file_put(int dir, const char *name, const char *text, struct err *e);
+int __wrap_cgroup_file_put(int dir, const char *name, const char *text, struct err *e);
 int __real_mkdir(const char *path, mode_t mode);
 int __wrap_mkdir(const char *path, mode_t mode);
 
@@ -130,6 +134,20 @@ int __wrap_mkdir(const char *path, mode_t mode)
 int __wrap_rmdir(const char *path)
 {
     return __wrap_unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+/* A group with processes takes no controllers (see block). */
+int __wrap_cgroup_file_put(int dir, const char *name, const char *text, struct err *e)
+{
+    if (exhausted && strcmp(name, exhausted) == 0) {
+        errno = EMFILE;
+        return err_sys(e, "cgroup file %s", name);
+    }
+    if (__real_cgroup_file_put(dir, name, text, e) == 0)
+        return 0;
+    if (errno == EISDIR)
+        errno = EBUSY;
+    return err_sys(e, "cgroup file %s", name);
 }
 
 /* ---- the tree ---- */
@@ -199,8 +217,9 @@ static mode_t mode_of(const char *name)
 
 static int start_tree(const struct file *kernel)
 {
+    assert_int_equal(idrange_look(NULL), 0); /* names follow it */
     files = kernel;
-    without = refused = NULL;
+    without = refused = exhausted = NULL;
     strcpy(root, "/var/tmp/cgroup-test-XXXXXX"); /* a disk: tmpfs may not have user.* attributes */
     return mkdtemp(root) ? 0 : -1;
 }
@@ -717,6 +736,91 @@ static void test_place_none(void **state)
     assert_non_null(strstr(e.msg, "give controllers to the groups below"));
 }
 
+/* ---- what cannot be looked at just now ---- */
+
+/* Finds the place with `n` descriptors to be had. */
+static int find_with(int n, const char *own, struct err *e)
+{
+    struct rlimit saved, low;
+    autofd int    lowest = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int           r;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &saved), 0);
+    low = saved;
+    low.rlim_cur = (rlim_t)lowest + (rlim_t)n;
+    fd_close(&lowest);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    r = find_v2(own, e);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &saved), 0);
+    return r;
+}
+
+/* At each look that needs a descriptor: never another place, nor that there is none. */
+static void test_v2_out_of_descriptors(void **state)
+{
+    int n = 0, r;
+
+    (void)state;
+    group("slice"), group("slice/own");
+    block("slice/own");
+    do {
+        struct err e = {0};
+        r = find_with(n, "/slice/own", &e);
+        if (r < 0) {
+            assert_int_equal(e.sys, EMFILE);
+            assert_false(err_is_lasting(&e));
+            assert_false(exists("slice/own/jerboa-host"));
+        }
+    } while (r < 0 && ++n < 10);
+    assert_true(n > 1);
+    struct cgroup c = make_in("slice");
+    cgroup_remove(&c);
+}
+
+static int make_one(struct err *e)
+{
+    struct cgroup c;
+
+    TRY(cgroup_make(SLOT, &limits, &c, e));
+    cgroup_remove(&c);
+    return 0;
+}
+
+/* No limit is left out for want of descriptors, the optional ones as little as the others. */
+static void test_v1_out_of_descriptors(void **state)
+{
+    (void)state;
+    make_v1_groups();
+    assert_int_equal(find_v1("/own", NULL), 0);
+    for (const struct cgroup_setting *s = cgroup_v1.settings; s->file; s++) {
+        struct err e = {0};
+        exhausted = s->file;
+        assert_int_equal(make_one(&e), -1);
+        assert_int_equal(e.sys, EMFILE);
+        assert_false(err_is_lasting(&e));
+        assert_false(exists("memory/own/jerboa-7"));
+    }
+    exhausted = NULL;
+    assert_int_equal(make_one(NULL), 0);
+}
+
+/* Who sweeps holds the lock of a slot, and never for long. */
+static void test_lock_of_another(void **state)
+{
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct err   e = {0};
+
+    (void)state;
+    make_v1_groups();
+    assert_int_equal(find_v1("/own", NULL), 0);
+    autofd int fd = open(at("cpu/own/cgroup.procs"), O_RDWR | O_CLOEXEC);
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &all), 0);
+    assert_int_equal(make_one(&e), -1);
+    assert_int_equal(e.kind, ERR_TIMEOUT);
+    assert_false(err_is_lasting(&e));
+    assert_false(exists("memory/own/jerboa-7"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -738,6 +842,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_place_delegated, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_place_container, setup_v2, teardown),
         cmocka_unit_test_setup_teardown(test_place_none, setup_v2, teardown),
+        cmocka_unit_test_setup_teardown(test_v2_out_of_descriptors, setup_v2, teardown),
+        cmocka_unit_test_setup_teardown(test_v1_out_of_descriptors, setup_v1, teardown),
+        cmocka_unit_test_setup_teardown(test_lock_of_another, setup_v1, teardown),
     };
 
     return cmocka_run_group_tests_name("cgroup", tests, NULL, NULL);
