@@ -47,6 +47,7 @@ json_t *boxes_plan(const struct boxes *all, const struct engine *engine, const c
     spec.runtime_dir = runtime_dir;
     spec.files_dir = files_dir;
     spec.host_network = host_network;
+    // cppcheck-suppress returnDanglingLifetime ; a plan does not point to what it was made of
     return spec.engine->plan(&spec, e);
 }
 

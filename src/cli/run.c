@@ -117,6 +117,7 @@ static json_t *make_plan(const struct run_options *o, struct engine_spec spec,
     spec.files_dir = files;
     spec.dir = dir;
     *ret_runtime = runtime;
+    // cppcheck-suppress returnDanglingLifetime ; a plan does not point to what it was made of
     return spec.engine->plan(&spec, e);
 }
 

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -243,6 +244,7 @@ static int jail_main(void)
 
     signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL); /* whoever started us may ignore it; we wait */
+    prctl(PR_SET_PDEATHSIG, SIGCONT); /* were we stopped, we would not see that the server died */
     buf_init(&b, CONTROL_MAX);
     jail_init(&j, CONTROL_FD);
     r = start(&j, &b, &document, &e);

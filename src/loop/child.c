@@ -85,6 +85,12 @@ void child_kill(struct child *c)
         pidfd_send_signal(c->pid_fd, SIGKILL, NULL, 0);
 }
 
+void child_wake(struct child *c)
+{
+    if (c->pid > 0)
+        pidfd_send_signal(c->pid_fd, SIGCONT, NULL, 0);
+}
+
 static void reap(struct child *c)
 {
     while (c->pid > 0 && waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)

@@ -77,6 +77,7 @@ static void begin_end(struct sandbox *s)
     if (s->control)
         link_free(s->control);
     s->pipe = s->control = NULL;
+    child_wake(&s->jail); /* one that was stopped would clean up nothing */
     deadline_set(&s->deadline, s->engine->end_ms);
 }
 
@@ -374,6 +375,8 @@ void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel
                        const void *payload, size_t size)
 {
     s->has_run |= type == FRAME_GROUP_RUN;
+    if (type == FRAME_GROUP_END)
+        child_wake(&s->jail); /* one that was stopped would end nothing */
     if (s->control)
         link_send(s->control, type, channel, 0, payload, size);
     else if (!s->has_jail)

@@ -173,7 +173,7 @@ test('two sweeps at once do not disturb each other or a live sandbox', limit, as
   await world.assertGone();
 });
 
-for (const who of ['init', 'node'])
+for (const who of ['jail', 'init', 'node'])
   test(`${who} stopped, then jerboa killed`, limit, async (t) => {
     const world = prepare(t), child = world.start();
     signal((await ready(world, child))[who], 'SIGSTOP');
@@ -181,6 +181,17 @@ for (const who of ['init', 'node'])
     await child.ended;
     await world.assertGone();
   });
+
+test('the jail stopped, then jerboa told to end: it does not wait for it', limit, async (t) => {
+  const world = prepare(t), child = world.start();
+  signal((await ready(world, child)).jail, 'SIGSTOP');
+  const began = performance.now();
+  child.kill('SIGTERM');
+  await child.ended;
+  const ms = performance.now() - began;
+  assert.ok(ms < 4000, `${ms} ms`); // five seconds is when it would be killed
+  await world.assertGone();
+});
 
 test('a stopped script still ends at its timeout', limit, async (t) => {
   const world = prepare(t), child = world.start(['--timeout', '2s', '-e', busy]);
