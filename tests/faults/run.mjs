@@ -32,7 +32,7 @@ async function once(workload, home, fault = []) {
   if (r.signal) r.wrong.push('it hangs');
   for (const [, role, signal] of told().filter(([word]) => word === 'died')) r.wrong.push(`${role} died of SIG${signal}`);
   let left;
-  const isGone = () => (left = [...leftovers(programs), ...storeFiles(home).filter((name) => !before.includes(name) && name !== 'downloads')]).length === 0;
+  const isGone = () => (left = [...leftovers(programs), ...storeFiles(home).filter((name) => !before.includes(name) && !['downloads', 'runs'].includes(name))]).length === 0;
   await until(isGone, '', 10).catch(() => {});
   if (left.some((what) => fault[0] !== 'jail' || !isCgroup.test(what))) r.wrong.push(`left behind: ${left}`);
   if (left.length) await sweep().catch((e) => r.wrong.push(e.message));

@@ -25,7 +25,7 @@ export function ownStore(t) {
 }
 
 /** Files below a directory, without what is an entry's own. */
-export const storeFiles = (home) => ['', 'runtimes', 'layers', 'downloads', 'tools', 'tmp']
+export const storeFiles = (home) => ['', 'runtimes', 'layers', 'downloads', 'runs', 'tools', 'tmp']
   .flatMap((dir) => { try { return fs.readdirSync(path.join(home, dir)).map((name) => path.join(dir, name)); } catch { return []; } });
 
 /** NAME TOKEN lines in a file as the server wants it. */
