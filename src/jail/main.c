@@ -243,7 +243,7 @@ static int jail_main(void)
     int                r;
 
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); /* whoever started us may ignore it; we wait */
+    signal(SIGCHLD, SIG_DFL);         /* whoever started us may ignore it; we wait */
     prctl(PR_SET_PDEATHSIG, SIGCONT); /* were we stopped, we would not see that the server died */
     buf_init(&b, CONTROL_MAX);
     jail_init(&j, CONTROL_FD);

@@ -106,6 +106,8 @@ static void refuse(struct waiter *w, enum room why)
         errors_fail(release(w), BUSY, all, waited, retry);
     else if (why == ROOM_MEMORY)
         errors_fail(release(w), LOW_MEMORY, (long long)(room_memory(boxes) >> 20), waited, retry);
+    else if (why == ROOM_OWN)
+        errors_fail(release(w), OWN_BUSY, own, waited, retry);
     else
         errors_fail(release(w), TOO_MANY, own);
 }

@@ -52,6 +52,11 @@ const provoke = {
     await few.sandbox();
     return few.once('1');
   },
+  OWN_BUSY: async (t) => { // his own run will end by itself, but not yet
+    const few = await connectFor(t, modern, ['--sandboxes', '1', '--wait', '0']);
+    few.once('setInterval(() => {}, 1000)').catch(() => {});
+    return few.once('1');
+  },
   BUSY: async (t) => { // nobody knows whose it is
     const few = await connectFor(t, variants['HTTP, modern'], ['--sandboxes', '1', '--wait', '0']);
     await few.sandbox();

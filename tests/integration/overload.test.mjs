@@ -87,7 +87,7 @@ describe('all sandboxes are in use', { timeout: 300_000 }, () => {
   test('by the caller alone, and they stay: nobody but he can end one, so he is told at once', limit, async (t) => {
     const s = await serve(t, '--sandboxes', '2', '--sandboxes-each', '2', '--wait', '10m');
     const ids = [await sandbox(s.ada), await sandbox(s.ada)];
-    refused(await s.ada.call('sandbox_initialize'), /^You have 2 sandboxes, as many as this server allows: stop one with sandbox_stop, or [^\n]+\.$/);
+    refused(await s.ada.call('sandbox_initialize'), /^You have 2 sandboxes, as many as this server allows: stop one with sandbox_stop\.$/);
     const call = waits(s.bob), both = [];
     await call.waiting;
     refused(await s.ada.call('run_js_ephemeral', { code: '1' }), /^You have 2 sandboxes/);
