@@ -224,7 +224,6 @@ static void open_streams(struct session *s, bool wants_stdin)
 
 static void watch_signals(struct session *s)
 {
-    signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < SIGNALS; i++) {
         s->signals[i] = evsignal_new(s->base, forwarded[i], on_signal, s);
         evsignal_add(s->signals[i], NULL);
@@ -280,6 +279,7 @@ int session_run(const struct engine *engine, const json_t *plan, const struct eg
 
     if (!s.base)
         return err_set(e, ERR_INTERNAL, "no event loop");
+    signal(SIGPIPE, SIG_IGN); /* a jail may have ended before it is asked for anything */
     later_init(&s.later, s.base, step, &s);
     deadline_init(&s.linger, s.base, stop_when_sent, &s);
     s.resolver = resolved.resolver = resolver_new(s.base, NULL);

@@ -48,6 +48,8 @@ static void end_group(struct process *p)
 {
     if (!p->runs)
         process_signal(p, SIGKILL);
+    if (p->sandbox && p->kill_wanted)
+        sandbox_wake_jail(p->sandbox); /* one that was stopped would kill nothing */
     if (p->sandbox)
         sandbox_send_jail(p->sandbox, p->runs ? FRAME_GROUP_END : FRAME_GROUP_DROP, p->id, NULL, 0);
 }
@@ -103,6 +105,8 @@ static void on_deadline(void *owner)
         may_send |= !p->ended[i] && p->received[i] < WINDOW_FROM_INIT;
     if (may_send && !p->progress)
         sandbox_fail(p->sandbox, ERR_TIMEOUT, "the sandbox does not tell how its program ended");
+    if (!p->group_ended)
+        sandbox_wake_jail(p->sandbox); /* somebody may have stopped it */
     p->progress = false;
     deadline_set(&p->deadline, END_MS);
 }

@@ -375,12 +375,15 @@ void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel
                        const void *payload, size_t size)
 {
     s->has_run |= type == FRAME_GROUP_RUN;
-    if (type == FRAME_GROUP_END)
-        child_wake(&s->jail); /* one that was stopped would end nothing */
     if (s->control)
         link_send(s->control, type, channel, 0, payload, size);
     else if (!s->has_jail)
         sandbox_send(s, type, channel, 0, payload, size);
+}
+
+void sandbox_wake_jail(struct sandbox *s)
+{
+    child_wake(&s->jail);
 }
 
 bool sandbox_has_room(const struct sandbox *s)

@@ -60,6 +60,7 @@ void sandbox_send(struct sandbox *s, enum frame_type type, uint32_t channel, uin
 void sandbox_send_jail(struct sandbox *s, enum frame_type type, uint32_t channel,
                        const void *payload, size_t size);
 
+void               sandbox_wake_jail(struct sandbox *s); /* one that somebody stopped goes on */
 bool               sandbox_has_room(const struct sandbox *s); /* see pipe/link.h */
 struct event_base *sandbox_base(const struct sandbox *s);
 struct egress     *sandbox_egress(struct sandbox *s); /* NULL: it has none, or it is ending */

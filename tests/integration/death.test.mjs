@@ -182,14 +182,11 @@ for (const who of ['jail', 'init', 'node'])
     await world.assertGone();
   });
 
-test('the jail stopped, then jerboa told to end: it does not wait for it', limit, async (t) => {
+test('the jail stopped, then jerboa told to end: it is woken, and cleans up', limit, async (t) => {
   const world = prepare(t), child = world.start();
   signal((await ready(world, child)).jail, 'SIGSTOP');
-  const began = performance.now();
   child.kill('SIGTERM');
   await child.ended;
-  const ms = performance.now() - began;
-  assert.ok(ms < 4000, `${ms} ms`); // five seconds is when it would be killed
   await world.assertGone();
 });
 
