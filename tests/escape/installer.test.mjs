@@ -30,8 +30,9 @@ const rows = [
   { name: 'a port of this machine that is no registry\'s, by an install script', who: 'script', walls: null, code: connect },
 ];
 
-let runtime, version;
+let runtime, version, ours;
 before(() => {
+  ours = execFileSync(jerboa, ['--version'], { encoding: 'utf8' }).trim().split(' ').at(-1);
   runtime = execFileSync(jerboa, ['pull'], { encoding: 'utf8' }).trim();
   version = execFileSync(path.join(runtime, 'bin/node'), ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim();
 });
@@ -68,7 +69,7 @@ async function attempt(t, { who, code, seen }, leftOut) {
     fs.writeFileSync(path.join(programs, 'left-out'), (leftOut ?? []).join('\n'));
     const packages = packagesOf(who, code(at, true));
     const registry = await serve(t, packages, (req, res) => who === 'script' && req.url === '/hostile' && Boolean(res.end(JSON.stringify(document(packages)))));
-    const request = { dependencies: { hostile: '1.0.0' }, key: 'a'.repeat(64), installer: who === 'bun' ? 'bun' : 'npm', identity: 'test', nodeVersion: version, runtimeDir: runtime };
+    const request = { version: ours, dependencies: { hostile: '1.0.0' }, key: 'a'.repeat(64), installer: who === 'bun' ? 'bun' : 'npm', identity: 'test', nodeVersion: version, runtimeDir: runtime };
     r = await start([], { program: path.join(programs, 'jerboa-layer'), input: JSON.stringify(request), env: storeEnv(path.join(dir, 'store'), registry.url), seconds: 60 }).ended;
   }
   const said = `${r.stdout}${r.stderr}`;
