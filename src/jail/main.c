@@ -268,8 +268,6 @@ static int jail_main(void)
     jail_done(&j);
     if (getppid() != server && jail_has_cgroup(&j))
         cgroup_sweep(NULL);
-    prctl(PR_SET_PDEATHSIG,
-          0); /* a SIGCONT now would disturb a sanitizer that stops us for its last look */
     return r < 0;
 }
 
