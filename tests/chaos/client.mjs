@@ -81,7 +81,7 @@ async function visit(result) {
   try {
     return await (await fetch(result.structuredContent.server.url, { signal: AbortSignal.timeout(20_000) })).text();
   } catch (e) {
-    return `no page: ${e.cause?.code ?? e.message}`;
+    return `no page: ${e.cause?.code ?? e.cause?.message ?? e.message}`;
   }
 }
 
