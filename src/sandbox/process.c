@@ -48,10 +48,11 @@ static void end_group(struct process *p)
 {
     if (!p->runs)
         process_signal(p, SIGKILL);
-    if (p->sandbox && p->kill_wanted)
+    if (!p->sandbox)
+        return;
+    if (p->kill_wanted)
         sandbox_wake_jail(p->sandbox); /* one that was stopped would kill nothing */
-    if (p->sandbox)
-        sandbox_send_jail(p->sandbox, p->runs ? FRAME_GROUP_END : FRAME_GROUP_DROP, p->id, NULL, 0);
+    sandbox_send_jail(p->sandbox, p->runs ? FRAME_GROUP_END : FRAME_GROUP_DROP, p->id, NULL, 0);
 }
 
 static void step(void *owner)
