@@ -47,6 +47,7 @@ struct engine_spec {
     int64_t              memory_bytes, disk_bytes, cpus_milli, pids, fds;
     bool                 host_network; /* else its connections go through the pipe */
     bool                 strict;       /* refuse when a wall is missing */
+    bool                 remote;       /* the daemon is on another machine, whatever it looks like */
     const char          *runtime_dir;  /* bin/node below it; absolute */
     const char *files_dir; /* or NULL; writable at /workspace/files, belongs to its owner */
     const char *dir;       /* or NULL; read-only at /workspace/dir */

@@ -198,7 +198,7 @@ static bool remove_one(const char *program, const char *run_id, struct err *e)
 
     if (ask(program, list, &c, e) < 0 || !is_id(c.output))
         return false;
-    const char *const remove[] = {program, "rm", "--force", c.output, NULL};
+    const char *const remove[] = {program, "rm", "--force", "--volumes", c.output, NULL};
     struct capture    removed;
     return ask(program, remove, &removed, e) == 0;
 }
