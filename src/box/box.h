@@ -16,6 +16,7 @@
 #include "egress/egress.h"
 #include "engine/engine.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/twin.h"
 #include "store/layer.h"
 
 struct boxes;
@@ -87,7 +88,10 @@ bool               box_has_runtime(const struct box *b); /* a Node was found or 
 bool               box_was_ready(const struct box *b);   /* false: it never came up */
 const json_t      *box_walls(const struct box *b); /* as the sandbox told them; NULL: not yet */
 const char        *box_files_dir(const struct box *b);
-const char        *box_node_version(const struct box *b);
+/* Who has his turn sends it first and fetches it last; NULL: the sandbox sees the directory itself,
+ * or there is none. */
+struct twin *box_twin(const struct box *b);
+const char  *box_node_version(const struct box *b);
 /* A Node of the store for who installs its dependencies, outside: its own, or of the same major
  * version. */
 int                box_installing_dir(const struct box *b, char ret[PATH_MAX], struct err *e);

@@ -132,13 +132,11 @@ static int add_copies(json_t *list, json_t *entries, const struct engine_spec *s
         return err_set(e, ERR_UNAVAILABLE, "a daemon on another machine cannot be shown '%.150s'",
                        spec->binds[0].source);
     add(list, str_dup("--mount=type=volume,target=/.jerboa")); /* without a name: goes with it */
-    add_source(entries, "copy", init, "/.jerboa/init");
-    if (native_bundle())
-        add_source(entries, "copy", native_bundle(), BUNDLE);
-    if (spec->files_dir)
-        add_source(entries, "twin", spec->files_dir, "/workspace/files");
-    if (spec->dir)
-        add_source(entries, "sent", spec->dir, "/workspace/dir");
+    if (add_source(entries, "copy", init, "/.jerboa/init") < 0 ||
+        (native_bundle() && add_source(entries, "copy", native_bundle(), BUNDLE) < 0) ||
+        (spec->files_dir && add_source(entries, "twin", spec->files_dir, "/workspace/files") < 0) ||
+        (spec->dir && add_source(entries, "sent", spec->dir, "/workspace/dir") < 0))
+        return err_set(e, ERR_INVALID, "a path that is no UTF-8 cannot be part of a plan");
     return 0;
 }
 
@@ -211,10 +209,11 @@ static int find_owner(const struct engine_spec *spec, bool is_remote, struct sta
 
 static json_t *plan(const struct engine_spec *spec, struct err *e)
 {
-    bool        is_remote = spec->remote || endpoint_is_remote(spec->engine->name);
-    json_t     *list = json_array(), *entries = json_array();
-    json_t     *made = json_pack("{s:s, s:b, s:o, s:o}", "program", spec->engine->name, "remote",
-                                 is_remote, "arguments", list, "entries", entries);
+    bool    is_remote = spec->remote || endpoint_is_remote(spec->engine->name);
+    json_t *list = json_array(), *entries = json_array();
+    json_t *made =
+        json_pack("{s:s, s:b, s:I, s:o, s:o}", "program", spec->engine->name, "remote", is_remote,
+                  "diskBytes", (json_int_t)spec->disk_bytes, "arguments", list, "entries", entries);
     const char *kind = is_remote ? "copy" : "file"; /* of what lies beside init */
     struct stat owner;
 
