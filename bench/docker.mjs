@@ -93,15 +93,14 @@ async function freePort() {
   return port;
 }
 
-/**
- * As if on another machine: it answers on TCP, with keys, and where our files are it sees an empty directory. What is its own it has elsewhere.
- * DIR is moved to /mnt, and these directories are covered.
- */
-const elsewhere = 'mount --bind "$1" /mnt; for dir in $2; do mount -t tmpfs tmpfs "$dir"; done; shift 2; exec "$@"';
+/** Where our files are it sees empty directories; what is its own it has at /mnt. */
+const elsewhere = `mount --bind "$1" /mnt; shift
+while [ "$1" != -- ]; do [ ! -d "$1" ] || mount -t tmpfs tmpfs "$1"; shift; done
+shift; exec "$@"`;
 
 /**
  * Returns { version, socket, group, docker(...args), end() }; the image is called `bench`, and has these tags, too. Two at a time need two names.
- * `hidden`: directories that it must not see; then it is reached by `env` instead of the socket.
+ * `hidden`: it is as if on another machine: these directories it does not see, and it is reached by TCP, with keys, as `env` says.
  */
 export async function startDocker(build, runtime, { name: label = 'bench', tags = [], hidden } = {}) {
   const group = `jerboa-${label}-${createHash('sha256').update(build).digest('hex').slice(0, 8)}`; // of this build
@@ -121,7 +120,7 @@ export async function startDocker(build, runtime, { name: label = 'bench', tags 
   const log = openSync(path.join(dir, 'dockerd.log'), 'w');
   const daemon = spawn('setpriv', ['--pdeathsig', 'KILL', 'unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc',
     'sh', '-euc', 'mount -t overlay -o "lowerdir=/run,upperdir=$1/run,workdir=$1/work" overlay /run; shift; exec "$@"', 'sh', own,
-    ...(hidden ? ['sh', '-euc', elsewhere, 'sh', own, hidden.join(' ')] : []),
+    ...(hidden ? ['sh', '-euc', elsewhere, 'sh', own, ...hidden, '--'] : []),
     programs.dockerd, ...reached, '--data-root', path.join(hidden ? '/mnt' : own, 'data'), '--exec-root', `/run/${group}`, '--pidfile', `/run/${group}.pid`,
     '--bridge', 'none', '--iptables=false', '--ip6tables=false', '--ip-masq=false',
     '--cgroup-parent', `/${group}`, '--exec-opt', 'native.cgroupdriver=cgroupfs'], { stdio: ['ignore', log, log] });

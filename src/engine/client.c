@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/str.h"
+#include "base/version.h"
 #include "engine/parcel.h"
 #include "engine/run_id.h"
 
@@ -37,14 +38,16 @@ static const char **compose(const json_t *plan, const char *first, const char *c
 {
     const json_t *arguments = json_object_get(plan, "arguments");
     size_t        n = json_array_size(arguments), to = 0;
-    const char  **argv = calloc(n + 4, sizeof *argv);
+    const char  **argv = calloc(n + 5, sizeof *argv);
 
     if (!argv)
         abort();
     *ret_label = str_format("--label=mcp-creation-timestamp=%lld", (long long)run_id_now_ms());
     argv[to++] = first;
-    if (client)
+    if (client) {
+        argv[to++] = version_own;
         argv[to++] = client;
+    }
     argv[to++] = json_string_value(json_array_get(arguments, 0)); /* run, or create */
     argv[to++] = *ret_label;
     for (size_t i = 1; i < n; i++)

@@ -1,5 +1,5 @@
-/* jerboa-remote CLIENT create ARGUMENTS… - a container on a machine that sees none of our files:
- * made, given what it needs, started. engine/client.c starts this, once a sandbox.
+/* jerboa-remote VERSION CLIENT create ARGUMENTS… - a container on a machine that sees none of our
+ * files: made, given what it needs, started. engine/client.c starts this, once a sandbox.
  *
  * stdin and stdout are init's, and the last program's: they are not touched before. Descriptor 3 is
  * the table of system calls, which `create` reads; 4 is a tar, which goes to /.jerboa, a volume of
@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/version.h"
 
 enum { PARCEL_FD = 4, ID_MAX = 128, SAID_MAX = 4096 };
 
@@ -83,20 +84,22 @@ static void become_start(const char *client, const char *id)
 
 int main(int argc, char **argv)
 {
-    char       id[ID_MAX], place[ID_MAX + 16];
-    autofd int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    char               id[ID_MAX], place[ID_MAX + 16];
+    const char *const *client = (const char *const *)argv + 2;
+    autofd int         nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct err         e = {0};
 
-    if (argc < 3 || nothing < 0) {
-        fprintf(stderr, "jerboa-remote is started by Jerboa\n");
+    if (argc < 4 || nothing < 0 || version_check("jerboa-remote", argv[1], &e) < 0) {
+        fprintf(stderr, "%s\n", e.kind ? e.msg : "jerboa-remote is started by jerboa");
         return 2;
     }
-    if (create((const char *const *)argv + 1, nothing, id) < 0)
+    if (create(client, nothing, id) < 0)
         return 1;
     snprintf(place, sizeof place, "%s:/.jerboa", id);
-    const char *const copy[] = {argv[1], "cp", "-", place, NULL};
-    const char *const remove[] = {argv[1], "rm", "--force", "--volumes", id, NULL};
+    const char *const copy[] = {*client, "cp", "-", place, NULL};
+    const char *const remove[] = {*client, "rm", "--force", "--volumes", id, NULL};
     if (run(copy, PARCEL_FD, nothing) == 0)
-        become_start(argv[1], id);
+        become_start(*client, id);
     run(remove, nothing, nothing);
     return 1;
 }

@@ -9,7 +9,7 @@ import { build, childEnv, copyPrograms, jerboa, list, ownCgroups, processes, rea
 import { contentOf, startRegistry } from './registry.mjs';
 
 /** What another engine would call differently. */
-const engines = { native: { names: ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer'], group: /^jerboa-u?\d+$/ } };
+const engines = { native: { names: ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer', 'jerboa-remote'], group: /^jerboa-u?\d+$/ } };
 const engine = process.env.ENGINE ?? 'native';
 const { names, group } = engines[engine];
 
