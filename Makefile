@@ -63,6 +63,7 @@ test-docker: all ## the tools' tests on the docker engine, with a daemon of our 
 	@PACKAGES=bench/packages.txt tools/packages $(SUDO)
 	@tools/npm-ci $(BUILD) tests/integration >/dev/null
 	@JERBOA_BUILD=$(BUILD) "$$($(BUILD)/jerboa pull)/bin/node" tests/engines/run.mjs docker tests/engines/docker.test.mjs tests/integration/tools.test.mjs tests/integration/tools-dependencies.test.mjs
+	@JERBOA_BUILD=$(BUILD) "$$($(BUILD)/jerboa pull)/bin/node" tests/engines/run.mjs remote tests/engines/remote.test.mjs
 
 bench-short: all ## a third of each bar, without peers: what CI demands
 	@bench/run $(BUILD) short

@@ -503,6 +503,11 @@ bool box_was_ready(const struct box *b)
     return b->ready;
 }
 
+bool box_is_usable(const struct box *b)
+{
+    return b->sandbox && sandbox_is_well(b->sandbox);
+}
+
 struct sandbox *box_sandbox(const struct box *b)
 {
     return b->sandbox;

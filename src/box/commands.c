@@ -90,7 +90,7 @@ static void on_sent(void *owner, const struct err *e)
 
     if (e->kind && !c->result.err.kind) {
         c->result.err = *e;
-        c->result.files_failed = true;
+        c->result.files_failed = c->turn.box && box_is_usable(c->turn.box);
     }
     c->waiting = false;
     later_ask(&c->later);

@@ -122,7 +122,7 @@ static void on_sent(void *owner, const struct err *e)
 {
     struct job *j = owner;
 
-    j->result.files_failed = e->kind != ERR_NONE;
+    j->result.files_failed = e->kind && j->turn.box && box_is_usable(j->turn.box);
     if (e->kind)
         fail(j, e);
     go_on(j);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "loop/later.h"
@@ -26,12 +27,17 @@
 #include "sandbox/paths.h"
 #include "sandbox/send_tree.h"
 
-enum { LIST_MAX = 1 << 23 };
+enum {
+    LIST_MAX = 1 << 23,
+    DEPTH_MAX = 64,
+    NAME_COST = 512,   /* of a new file, as the watch counts it for a quota */
+    FETCH_MS = 600000, /* then what is left waits for the next time */
+};
 
 static const char place[] = "/workspace/files", prefix[] = "files/";
 
 static const struct listing_bounds bounds = {
-    .entries = 2 * TWIN_FILES_MAX, .depth = 64, .ms = 10000};
+    .entries = 2 * TWIN_FILES_MAX, .depth = DEPTH_MAX, .ms = 10000};
 
 struct look { /* at a file, on one side */
     int64_t size, mtime_ns;
@@ -73,6 +79,7 @@ struct twin {
     const char        *next;          /* of the wanted ones, the last that was begun */
     struct landing     landing;
     int64_t            bytes, growth, quota_bytes;
+    int64_t            until_ms;
     size_t             n, failed;
     bool               cut;
     struct err         err, file_err; /* file_err: of the one that is on its way */
@@ -295,20 +302,26 @@ static bool on_piece(void *owner, const uint8_t *bytes, size_t size)
 {
     struct twin *t = owner;
 
-    return landing_write(&t->landing, bytes, size, &t->file_err) == 0;
+    if (clock_ms() > t->until_ms)
+        err_set(&t->file_err, ERR_TIMEOUT, "it takes too long");
+    else
+        landing_write(&t->landing, bytes, size, &t->file_err);
+    return !t->file_err.kind;
 }
 
-static int64_t size_here(const struct twin *t, const char *path)
+/* What it counts for the quota as it is. */
+static int64_t cost_here(const struct twin *t, const char *path)
 {
     struct stat st;
 
-    return landing_look(t->dir_fd, path, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : 0;
+    return landing_look(t->dir_fd, path, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size + NAME_COST
+                                                                          : 0;
 }
 
 static int64_t room_for(const struct twin *t, const char *path)
 {
     int64_t room = t->max_bytes - t->bytes;
-    int64_t quota = t->quota_bytes - t->growth + size_here(t, path);
+    int64_t quota = t->quota_bytes - t->growth - NAME_COST + cost_here(t, path);
 
     return t->quota_bytes > 0 && quota < room ? quota : room;
 }
@@ -320,7 +333,7 @@ static int64_t mtime_ns(const struct stat *st)
 
 static int land(struct twin *t, const char *path, size_t size, uint64_t whole, struct err *e)
 {
-    int64_t       was = size_here(t, path);
+    int64_t       was = cost_here(t, path);
     struct stat   st;
     struct known *k;
 
@@ -328,7 +341,7 @@ static int land(struct twin *t, const char *path, size_t size, uint64_t whole, s
         return err_set(e, ERR_LIMIT, "there is no room for so much");
     TRY(landing_commit(&t->landing, t->dir_fd, &st, e));
     t->bytes += st.st_size;
-    t->growth += st.st_size - was;
+    t->growth += st.st_size + NAME_COST - was;
     k = paths_put(&t->known, path);
     k->here = (struct look){st.st_size, mtime_ns(&st)};
     k->inside = *(const struct look *)paths_find(&t->wanted, path);
@@ -353,6 +366,22 @@ static void on_download(void *owner, const struct err *e, const uint8_t *bytes, 
     go_on(t);
 }
 
+static int check_wanted(const struct twin *t, const struct look *wanted, int64_t room,
+                        struct err *e)
+{
+    size_t depth = 0;
+
+    for (const char *c = t->next; *c; c++)
+        depth += *c == '/';
+    if (depth >= DEPTH_MAX)
+        return err_set(e, ERR_LIMIT, "it lies too deep");
+    if (wanted->size < 0 || wanted->size > room)
+        return err_set(e, ERR_LIMIT, "there is no room for so much");
+    if (clock_ms() > t->until_ms)
+        return err_set(e, ERR_TIMEOUT, "it takes too long");
+    return 0;
+}
+
 static void begin_next(struct twin *t)
 {
     void              *value = NULL;
@@ -368,11 +397,8 @@ static void begin_next(struct twin *t)
     }
     wanted = value;
     room = room_for(t, t->next);
-    if (wanted->size < 0 || wanted->size > room)
-        err_set(&t->file_err, ERR_LIMIT, "there is no room for so much");
-    else
-        landing_open(&t->landing, t->dir_fd, t->next, &t->file_err);
-    if (t->file_err.kind) {
+    if (check_wanted(t, wanted, room, &t->file_err) < 0 ||
+        landing_open(&t->landing, t->dir_fd, t->next, &t->file_err) < 0) {
         fail_file(t, t->next, &t->file_err);
         return;
     }
@@ -516,6 +542,7 @@ void twin_fetch(struct twin *t, const char *dir, int64_t quota_bytes,
     begin(t, dir, done, owner);
     t->files = NULL;
     t->quota_bytes = quota_bytes;
+    t->until_ms = clock_ms() + FETCH_MS;
     t->state = FETCH_LIST;
     if (t->err.kind)
         go_on(t);

@@ -6,10 +6,12 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { answer, assertRefused, limit, printed as prints, run, start, tempDir, until, writeFiles } from '../integration/jerboa.mjs';
+import { answer, assertRefused, copyPrograms, descendants, limit, printed as prints, processes, run, start, tempDir, until, writeFiles } from '../integration/jerboa.mjs';
 import { connect, connectFor, printed, text, texts, variants } from '../integration/tools.mjs';
 
-assert.match(process.env.DOCKER_HOST ?? '', /^tcp:/, 'tests/engines/run.mjs remote starts a daemon for it');
+const isRemote = /^tcp:/.test(process.env.DOCKER_HOST);
+assert.ok(isRemote || process.env.JERBOA_TEST_ENGINE, 'tests/engines/run.mjs remote starts a daemon for it');
+const remotely = isRemote ? limit : { skip: 'of daemons on other machines: run.mjs remote' };
 const exec = promisify(execFile);
 const docker = async (...args) => (await exec('docker', args)).stdout.trim();
 const quiet = (r) => ({ ...r, stderr: r.stderr.replace(/^warn sandbox missing walls: .*\n/m, '') });
@@ -22,31 +24,31 @@ const planned = async (args, env) => {
   return JSON.parse(r.stdout);
 };
 
-describe('which daemon is on another machine', limit, () => {
-  const isRemote = async (env, ...args) => (await planned(args, { DOCKER_HOST: '', ...env })).remote;
+describe('which daemon is on another machine', remotely, () => {
+  const leadsAway = async (env, ...args) => (await planned(args, { DOCKER_HOST: '', ...env })).remote;
 
   test('by DOCKER_HOST', async () => {
-    assert.equal(await isRemote({ DOCKER_HOST: 'unix:///run/docker.sock' }), false);
-    assert.equal(await isRemote({ DOCKER_HOST: 'ssh://somebody@elsewhere' }), true);
-    assert.equal(await isRemote({ DOCKER_HOST: 'tcp://127.0.0.1:2376' }), true);
-    assert.equal(await isRemote({ DOCKER_HOST: 'unix:///run/docker.sock' }, '--remote'), true, 'a socket that leads elsewhere');
+    assert.equal(await leadsAway({ DOCKER_HOST: 'unix:///run/docker.sock' }), false);
+    assert.equal(await leadsAway({ DOCKER_HOST: 'ssh://somebody@elsewhere' }), true);
+    assert.equal(await leadsAway({ DOCKER_HOST: 'tcp://127.0.0.1:2376' }), true);
+    assert.equal(await leadsAway({ DOCKER_HOST: 'unix:///run/docker.sock' }, '--remote'), true, 'a socket that leads elsewhere');
   });
 
   test('by the context, as the client has it', async (t) => {
     const env = { DOCKER_CONFIG: tempDir(t), DOCKER_HOST: '' };
     const context = (...args) => exec('docker', ['context', ...args], { env: { ...process.env, ...env } });
-    assert.equal(await isRemote(env), false, 'there is none');
+    assert.equal(await leadsAway(env), false, 'there is none');
     await context('create', 'far', '--docker', 'host=tcp://127.0.0.1:1');
     await context('create', 'near', '--docker', 'host=unix:///run/docker.sock');
-    assert.equal(await isRemote(env), false, 'none is chosen');
+    assert.equal(await leadsAway(env), false, 'none is chosen');
     await context('use', 'far');
-    assert.equal(await isRemote(env), true);
-    assert.equal(await isRemote({ ...env, DOCKER_CONTEXT: 'near' }), false, 'the variable wins');
-    assert.equal(await isRemote({ ...env, DOCKER_CONTEXT: 'far', DOCKER_HOST: 'unix:///run/docker.sock' }), false, 'and the host wins over it');
+    assert.equal(await leadsAway(env), true);
+    assert.equal(await leadsAway({ ...env, DOCKER_CONTEXT: 'near' }), false, 'the variable wins');
+    assert.equal(await leadsAway({ ...env, DOCKER_CONTEXT: 'far', DOCKER_HOST: 'unix:///run/docker.sock' }), false, 'and the host wins over it');
   });
 });
 
-describe('a sandbox on another machine', limit, () => {
+describe('a sandbox on another machine', remotely, () => {
   test('has a volume of ours, which code cannot write, and nothing of the host', async (t) => {
     const child = start(['run', '--files', tempDir(t), '--dir', tempDir(t), '-e', `import fs from 'node:fs';
       const fails = (f) => { try { f(); return 'done'; } catch (e) { return e.code; } };
@@ -67,22 +69,22 @@ describe('a sandbox on another machine', limit, () => {
   test('a client that is killed takes its container along', async () => {
     const child = start(['run', '-e', 'console.log("up"); setInterval(() => {}, 1000)']);
     await prints(child, 'up');
-    const [client] = (await exec('pgrep', ['-P', String(child.pid), '-x', 'docker'])).stdout.split('\n');
-    process.kill(Number(client), 'SIGKILL');
+    process.kill(descendants(child.pid).find((p) => p.name === 'docker').pid, 'SIGKILL');
     const r = await child.ended;
     assert.match(r.stderr, /^jerboa: the sandbox ended\n$/m);
     await until(nothingLeft, 'a container or a volume is left', 10);
   });
 
-  test('nothing is left of a server that is killed, whenever that is', async () => {
+  test('nothing is left of a server that is killed, whenever that is', async (t) => {
+    const dir = tempDir(t), program = copyPrograms(dir);
     for (const when of ['at once', 'when a container is made', 'when it runs']) {
-      const child = start(['run', '-e', 'console.log("up"); setInterval(() => {}, 1000)']);
-      if (when === 'at once') await until(async () => (await exec('pgrep', ['-P', String(child.pid)]).catch(() => ({ stdout: '' }))).stdout, 'nothing is started');
+      const child = start(['run', '-e', 'console.log("up"); setInterval(() => {}, 1000)'], { program });
+      if (when === 'at once') await until(() => descendants(child.pid).some((p) => p.name === 'jerboa-remote'), 'nothing is started');
       else if (when === 'when it runs') await prints(child, 'up');
       else await until(() => docker('ps', '--all', '--quiet'), 'no container is made');
       child.kill('SIGKILL');
       await child.ended;
-      await until(async () => (await exec('pgrep', ['-x', 'jerboa-remote']).catch(() => ({ stdout: '' }))).stdout === '', 'jerboa-remote goes on and on');
+      await until(() => processes(dir).length === 0, 'jerboa-remote goes on and on'); // it goes on, to the end
       await until(nothingLeft, `killed ${when}: a container or a volume is left`, 15);
     }
   });
@@ -105,7 +107,7 @@ describe('a sandbox on another machine', limit, () => {
   });
 });
 
-describe('files of the user on another machine', limit, () => {
+describe('files of the user on another machine', remotely, () => {
   const script = (fn) => ['-e', `import fs from 'node:fs'; await (${fn})(fs)`];
 
   test('go in, and what changed comes back, as the owner’s', async (t) => {
@@ -177,10 +179,11 @@ describe('files of the user on another machine', limit, () => {
 
   test('what is too large is said, and not written: a file of holes, a directory that does not fit', async (t) => {
     const dir = tempDir(t);
-    const r = quiet(await run(['--files', dir, '-e', `import fs from 'node:fs'; fs.truncateSync(fs.openSync('files/holes', 'w'), 2 ** 40); fs.writeFileSync('files/small', 's')`]));
+    const r = quiet(await run(['--files', dir, '-e', `import fs from 'node:fs'; fs.ftruncateSync(fs.openSync('files/holes', 'w'), 2 ** 40); fs.writeFileSync('files/small', 's')`]));
     assert.match(r.stderr, /^jerboa: not everything reached --files: "holes" was not brought back: there is no room for so much\n$/);
     assert.deepEqual(fs.readdirSync(dir), ['small']);
-    fs.truncateSync(fs.openSync(path.join(dir, 'large'), 'w'), 300 << 20);
+    fs.writeFileSync(path.join(dir, 'large'), '');
+    fs.truncateSync(path.join(dir, 'large'), 300 << 20);
     assertRefused(quiet(await run(['--files', dir, '-e', 'console.log(1)'])), /FILES_DIR has 300 MiB, which does not fit into the 256 MiB of a sandbox on another machine \(--disk\)/);
   });
 
@@ -191,7 +194,7 @@ describe('files of the user on another machine', limit, () => {
   });
 });
 
-describe('tools on another machine', limit, () => {
+describe('tools on another machine', remotely, () => {
   test('files go in and out with every call, both ways, and are resources', async (t) => {
     const dir = writeFiles(tempDir(t), { first: '1' });
     const s = await connectFor(t, variants['stdio, modern'], ['--files', dir]);
