@@ -77,7 +77,7 @@ static void expect_text(int fd, const char *path, const char *text)
 
 static void a_file_appears_with_its_directories(void **state)
 {
-    struct stat st, seen;
+    struct stat st = {0}, seen;
 
     (void)state;
     assert_return_code(land("a/b/c", "text", &st), 0);
@@ -89,7 +89,7 @@ static void a_file_appears_with_its_directories(void **state)
 
 static void one_that_is_replaced_keeps_its_mode(void **state)
 {
-    struct stat st, seen;
+    struct stat st = {0}, seen;
 
     (void)state;
     assert_return_code(land("tool", "old", &st), 0);
@@ -105,7 +105,7 @@ static void until_its_end_there_is_nothing_of_it(void **state)
 {
     struct landing l;
     struct err     e = {0};
-    struct stat    st;
+    struct stat    st = {0};
 
     (void)state;
     assert_return_code(land("x", "old", &st), 0);
@@ -123,7 +123,7 @@ static void no_path_leads_out(void **state)
         "",   "/",   "/etc/x", "..",     "../outside/x", "a/../../outside/x", "./x",    "a//x",
         "a/", "a/.", "a/..",   "link/x", "deep/link/x",  "link/../x",         "file/x",
     };
-    struct stat st;
+    struct stat st = {0};
 
     (void)state;
     assert_return_code(mkdirat(dir_fd, "a", 0755), errno);
@@ -144,7 +144,7 @@ static void no_path_leads_out(void **state)
 
 static void a_link_is_replaced_and_removed_not_followed(void **state)
 {
-    struct stat st;
+    struct stat st = {0};
 
     (void)state;
     assert_return_code(file_write_text(outside_fd, "secret", "s", NULL), 0);
@@ -159,7 +159,7 @@ static void a_link_is_replaced_and_removed_not_followed(void **state)
 
 static void a_directory_is_never_replaced(void **state)
 {
-    struct stat st;
+    struct stat st = {0};
 
     (void)state;
     assert_return_code(land("a/b", "x", &st), 0);
@@ -173,7 +173,7 @@ static void a_directory_is_never_replaced(void **state)
 static void a_name_may_be_as_long_as_names_are(void **state)
 {
     char        name[257];
-    struct stat st;
+    struct stat st = {0};
 
     (void)state;
     memset(name, 'n', sizeof name);
@@ -186,7 +186,7 @@ static void a_name_may_be_as_long_as_names_are(void **state)
 
 static void it_belongs_to_the_directorys_owner(void **state)
 {
-    struct stat st;
+    struct stat st = {0};
 
     (void)state;
     if (geteuid() != 0)
