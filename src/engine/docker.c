@@ -123,6 +123,11 @@ static int add_bind(json_t *list, json_t *entries, const char *source, const cha
     return 0;
 }
 
+static const char *bundle_of(const struct engine_spec *spec)
+{
+    return spec->bundle ? spec->bundle : native_bundle();
+}
+
 /* Another machine cannot be shown anything: files of ours are copied into a volume, directories of
  * the user are sent through the pipe (sandbox/twin.h). */
 static int add_copies(json_t *list, json_t *entries, const struct engine_spec *spec,
@@ -133,7 +138,7 @@ static int add_copies(json_t *list, json_t *entries, const struct engine_spec *s
                        spec->binds[0].source);
     add(list, str_dup("--mount=type=volume,target=/.jerboa")); /* without a name: goes with it */
     if (add_source(entries, "copy", init, "/.jerboa/init") < 0 ||
-        (native_bundle() && add_source(entries, "copy", native_bundle(), BUNDLE) < 0) ||
+        (bundle_of(spec) && add_source(entries, "copy", bundle_of(spec), BUNDLE) < 0) ||
         (spec->files_dir && add_source(entries, "twin", spec->files_dir, "/workspace/files") < 0) ||
         (spec->dir && add_source(entries, "sent", spec->dir, "/workspace/dir") < 0))
         return err_set(e, ERR_INVALID, "a path that is no UTF-8 cannot be part of a plan");
@@ -150,8 +155,8 @@ static int add_binds(json_t *list, json_t *entries, const struct engine_spec *sp
     if (is_remote)
         return add_copies(list, entries, spec, init, e);
     TRY(add_bind(list, entries, init, "/.jerboa/init", false, e));
-    if (native_bundle())
-        TRY(add_bind(list, entries, native_bundle(), BUNDLE, false, e));
+    if (bundle_of(spec))
+        TRY(add_bind(list, entries, bundle_of(spec), BUNDLE, false, e));
     if (spec->files_dir)
         TRY(add_bind(list, entries, spec->files_dir, "/workspace/files", true, e));
     if (spec->dir)
@@ -246,12 +251,11 @@ static json_t *plan(const struct engine_spec *spec, struct err *e)
     return made;
 }
 
-static const char search_path[] =
-    "PATH=/opt/node/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/* PATH and all else is the image's (init/inherit.h): here is what must be ours. */
 static const char node_bundle[] = "NODE_EXTRA_CA_CERTS=" BUNDLE, bundle[] = "SSL_CERT_FILE=" BUNDLE,
                   npmrc[] = "npm_config_globalconfig=" NPMRC;
 
-#define ENVIRONMENT search_path, "HOME=/root", "LANG=C.UTF-8", "USER=root"
+#define ENVIRONMENT "HOME=/root", "USER=root"
 
 static const char *const *environment(const struct engine_spec *spec)
 {
@@ -259,7 +263,7 @@ static const char *const *environment(const struct engine_spec *spec)
         {{ENVIRONMENT}, {ENVIRONMENT, npmrc}},
         {{ENVIRONMENT, node_bundle, bundle}, {ENVIRONMENT, node_bundle, bundle, npmrc}}};
 
-    return lists[native_bundle() != NULL][spec->npmrc != NULL];
+    return lists[bundle_of(spec) != NULL][spec->npmrc != NULL];
 }
 
 const struct engine docker = {"docker", plan, environment, client_start, NULL, END_MS, gaps};
