@@ -18,6 +18,7 @@
 #include "engine/native.h"
 #include "engine/run_id.h"
 #include "sandbox/result.h"
+#include "sandbox/sandbox.h"
 #include "store/container.h"
 #include "store/runtime.h"
 
@@ -84,7 +85,7 @@ static int find_runtime(const struct run_options *o, const struct engine *engine
         return str_copy(ret->dir, sizeof ret->dir, o->sandbox.image);
     }
     if (engine != &native)
-        return container_lock(run_id(), e) < 0
+        return container_sweep(engine->name, e) < 0 || container_lock(run_id(), e) < 0
                    ? -1
                    : container_ensure(engine->name, o->sandbox.image, ret, e);
     if (!o->explain)
@@ -330,7 +331,7 @@ static int run_script(struct run_options *o, const struct network *network,
     }
     run_trail_end(&trail, NULL);
     /* Its container is gone. */
-    if (status >= 0 && sandbox_options_engine(&o->sandbox, e) != &native)
+    if (status >= 0 && !sandbox_was_cut() && sandbox_options_engine(&o->sandbox, e) != &native)
         container_unlock(run_id());
     return status;
 }
