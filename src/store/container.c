@@ -211,11 +211,14 @@ static bool is_settled(int runs_fd, const char *run_id)
     return false;
 }
 
-/* What runs goes by its --rm once it is killed; who removed it beside that would meet the daemon at
- * it, and Docker 20.10 then lists it for ever. What was never started has to be removed. */
+/* What runs goes by its --rm once it is killed. What was never started has to be removed, and what
+ * Docker 20.10 did not come to an end with, because it exited while it was being started. */
 static const struct way {
     const char *filter, *verb;
-} ways[] = {{"status=running", "kill"}, {"status=created", "rm"}};
+} ways[] = {{"status=running", "kill"},
+            {"status=created", "rm"},
+            {"status=removing", "rm"},
+            {"status=dead", "rm"}};
 
 /* True: there was one, and it is told to end. */
 static bool end_one(const char *program, const char *run_id, const struct way *w, struct err *e)
