@@ -48,6 +48,8 @@ static const char *const walls[] = {
     "--hostname=sandbox",
     "--workdir=/",
     "--stop-timeout=1",
+    "--cgroupns=private",  /* where its cgroup lies is nobody's business inside */
+    "--oom-score-adj=500", /* as the jail has it: the kernel takes a sandbox first */
     "--security-opt=no-new-privileges",
     "--security-opt=seccomp=/proc/self/fd/3", /* see engine/client.c */
     "--cap-drop=ALL",
@@ -79,13 +81,16 @@ static void add(json_t *list, char *word_take)
 static void add_tmpfs(json_t *list, const struct engine_spec *spec, const struct stat *owner,
                       bool is_remote)
 {
-    for (size_t i = 0; i < sizeof writable / sizeof writable[0]; i++)
-        if (!is_remote || strcmp(writable[i].target, "/.jerboa") != 0)
-            add(list,
-                str_format("--tmpfs=%s:rw,exec,nosuid,nodev,size=%lld,mode=%s,uid=%u,gid=%u",
-                           writable[i].target,
-                           writable[i].is_small ? 1LL << 20 : (long long)spec->disk_bytes,
-                           writable[i].mode, (unsigned)owner->st_uid, (unsigned)owner->st_gid));
+    for (size_t i = 0; i < sizeof writable / sizeof writable[0]; i++) {
+        long long bytes = writable[i].is_small ? 1LL << 20 : (long long)spec->disk_bytes;
+
+        if (is_remote && strcmp(writable[i].target, "/.jerboa") == 0)
+            continue; /* it is a volume there */
+        add(list, str_format("--tmpfs=%s:rw,exec,nosuid,nodev,size=%lld,nr_inodes=%lld,mode=%s,"
+                             "uid=%u,gid=%u",
+                             writable[i].target, bytes, (long long)engine_inodes(bytes),
+                             writable[i].mode, (unsigned)owner->st_uid, (unsigned)owner->st_gid));
+    }
     add(list, str_format("--shm-size=%lld", (long long)spec->disk_bytes));
 }
 
@@ -182,9 +187,11 @@ static void add_network(json_t *list, const struct engine_spec *spec)
     add(list, str_format("--network=%s", spec->host_network ? "host" : "none"));
     if (spec->host_network)
         return;
-    add(list, str_dup("--cap-add=NET_ADMIN")); /* of an empty network: init leads connections to
-                                                  itself, then gives it up */
-    add(list, str_dup("--dns=198.18.0.2"));    /* any address will do: all queries go to init */
+    add(list, str_dup("--cap-add=NET_ADMIN"));   /* of an empty network: init leads connections to
+                                                    itself, then gives it up */
+    add(list, str_dup("--dns=198.18.0.2"));      /* any address will do: all queries go to init */
+    if (access("/proc/sys/net/ipv6", F_OK) == 0) /* else the daemon leaves it no ::1 */
+        add(list, str_dup("--sysctl=net.ipv6.conf.all.disable_ipv6=0"));
 }
 
 static void add_words(json_t *list, const struct engine_spec *spec, const struct stat *owner)

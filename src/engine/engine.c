@@ -81,6 +81,14 @@ const json_t *engine_entry(const json_t *plan, const char *kind)
     return NULL;
 }
 
+int64_t engine_inodes(int64_t disk_bytes)
+{
+    enum { BYTES_PER_INODE = 4096, LEAST = 1024 };
+    int64_t inodes = disk_bytes / BYTES_PER_INODE;
+
+    return inodes < LEAST ? LEAST : inodes;
+}
+
 int engine_open_pipe(int *ret_read, int *ret_write, struct err *e)
 {
     enum { PIPE_SIZE = 1 << 20 };

@@ -109,5 +109,8 @@ json_t *engine_walls(const struct engine *engine);
 /* The first one of this kind, or NULL. */
 const json_t *engine_entry(const json_t *plan, const char *kind);
 
+/* How many files fit into a disk of that size; for engines. */
+int64_t engine_inodes(int64_t disk_bytes);
+
 /* A large pipe, for frames; for engines. */
 int engine_open_pipe(int *ret_read, int *ret_write, struct err *e);

@@ -1,7 +1,8 @@
 // run.mjs: tests of the native engine, on another one.
 //
-//   node tests/engines/run.mjs docker|remote FILE…
+//   node tests/engines/run.mjs docker|remote [FILE…]
 //
+// Without a file: all but those of the table in native.mjs, which are told with their reasons.
 // A daemon of our own is started on a private socket (bench/docker.mjs), with an image made of this machine's files that has the names which the
 // tests ask for; the files run with JERBOA_TEST_ENGINE, which tests/integration/jerboa.mjs makes every server's and every run's engine.
 //
@@ -12,13 +13,16 @@ import os from 'node:os';
 import path from 'node:path';
 import { startDocker } from '../../bench/docker.mjs';
 import { run } from '../../bench/programs.mjs';
+import { filesOf, native } from './native.mjs';
 
 const build = path.resolve(process.env.JERBOA_BUILD ?? 'build');
-const [kind, ...files] = process.argv.slice(2), engine = 'docker', isRemote = kind === 'remote';
-if ((kind !== 'docker' && !isRemote) || files.length === 0) {
-  console.error('usage: run.mjs docker|remote FILE…');
+const [kind, ...named] = process.argv.slice(2), engine = 'docker', isRemote = kind === 'remote';
+if (kind !== 'docker' && !isRemote) {
+  console.error('usage: run.mjs docker|remote [FILE…]');
   process.exit(2);
 }
+const files = named.length > 0 ? named : isRemote ? [path.join(import.meta.dirname, 'remote.test.mjs')] : filesOf(engine);
+if (named.length === 0 && !isRemote) for (const [name, reason] of Object.entries(native)) console.log(`# not on ${engine}: ${name}: ${reason}`);
 const hidden = isRemote ? [path.resolve(import.meta.dirname, '../..'), build, os.homedir(), os.tmpdir()] : undefined;
 const runtime = (await run(path.join(build, 'jerboa'), ['pull'], {})).trim();
 const daemon = await startDocker(build, runtime, { name: isRemote ? 'on-remote' : 'on-engine', hidden, tags: ['node:lts-slim', 'node:lts', 'node:24', 'node:24-slim'] });
