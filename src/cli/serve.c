@@ -278,6 +278,7 @@ static void make_boxes(struct service *s, const struct options *o)
         .env_of_others = s->env[1],
         .of_node = s->choice.of_node,
         .of_others = s->choice.of_others,
+        .native_works = s->choice.native_works,
         .pulls_any = strcmp(o->pull, "any") == 0,
         .why_not_native = s->choice.why,
         .scratch_dir = s->scratch_dir,

@@ -67,6 +67,17 @@ describe('auto', limit, () => {
     refused(await s.once('1'), /docker does not answer.*native cannot work here: .*namespaces are forbidden/);
   });
 
+  test('where native cannot work dependencies are installed in a container of the same image', async (t) => {
+    const home = tempDir(t), s = await connectFor(t, { ...stdio, wrap: forbidden }, ['--installer', 'npm'], { ...auto, JERBOA_HOME: home });
+    const code = `import ms from 'ms'; console.log(ms('1s'))`, wanted = { dependencies: [{ name: 'ms', version: '2' }] };
+    printed(await s.once(code, wanted), '1000\n');
+    const again = printed(await s.once(code, wanted), '1000\n');
+    assert.match(again.content.at(-1).text, /installed before/);
+    assert.deepEqual(fs.readdirSync(home).filter((name) => name === 'runtimes'), []); // no Node of native's was fetched
+    const [layer] = fs.readdirSync(path.join(home, 'layers'));
+    assert.equal(fs.statSync(path.join(home, 'layers', layer, 'node_modules/ms')).uid, process.getuid());
+  });
+
   test('doctor tells what it takes', async () => {
     const row = async (...before) => {
       const [first, ...rest] = [...before, jerboa, 'doctor', '--json'];
