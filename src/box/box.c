@@ -473,8 +473,8 @@ struct box *box_new(struct boxes *all, const struct box_spec *spec, struct shelf
     b->engine = boxes_engine(all, b->image);
     b->wait = runtimes_get(all->runtimes, b->engine, b->image, boxes_may_pull(all, b->image),
                            on_runtime, b);
-    if (runtime_wait_fetches(b->wait))
-        deadline_set(&b->news, 0);
+    if (runtime_wait_fetches(b->wait)) /* a daemon is asked even for what it has */
+        deadline_set(&b->news, b->engine == &native ? 0 : NEWS_MS);
     return b;
 }
 
