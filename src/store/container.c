@@ -24,9 +24,10 @@
 #include "base/program.h"
 #include "base/str.h"
 #include "store/capture.h"
+#include "store/image.h"
 #include "store/store.h"
 
-enum { ASK_MS = 20000, PULL_MS = 15 * 60 * 1000, ID_MAX = 64, SWEEP_MAX = 64 };
+enum { ASK_MS = 20000, PULL_MS = 15 * 60 * 1000, ID_MAX = 64, SWEEP_MAX = 64, IMAGE_MAX = 255 };
 
 static int refuse(const char *program, struct err *e)
 {
@@ -69,15 +70,25 @@ static int missing(const char *program, const char *image, struct err *e)
     return err_set(e, ERR_NOT_FOUND, "%s has no image '%.100s'", program, image);
 }
 
+/* "24.1" and "lts" are short for images of node, as on native; for a daemon they are others. */
+static void spell_out(const char *image, char ret[IMAGE_MAX + 1])
+{
+    bool is_short = !strpbrk(image, ":/") && strcmp(image, "node") != 0 &&
+                    image_parse(image, &(struct image){0}, NULL) == 0;
+
+    snprintf(ret, IMAGE_MAX + 1, "%s%s", is_short ? "node:" : "", image);
+}
+
 int container_find(const char *program, const char *image, struct runtime *ret, struct err *e)
 {
     static const char format[] = "{{.Id}}{{range .Config.Env}} {{.}}{{end}}",
                       variable[] = " NODE_VERSION=";
-    const char *const inspect[] = {program, "image", "inspect", "--format", format, image, NULL};
-    char              path[PATH_MAX];
+    char              name[IMAGE_MAX + 1], path[PATH_MAX];
+    const char *const inspect[] = {program, "image", "inspect", "--format", format, name, NULL};
     struct capture    c = {0};
 
     TRY(container_check(image, e));
+    spell_out(image, name);
     if (program_on_path(program, path) < 0)
         return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
     TRY(capture_run_quietly(path, inspect, ASK_MS, &c, e));
@@ -188,7 +199,7 @@ int container_check(const char *image, struct err *e)
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@";
     size_t n = strspn(image, allowed);
 
-    if (n == 0 || n > 255 || image[n] || !isalnum((unsigned char)image[0]))
+    if (n == 0 || n > IMAGE_MAX - strlen("node:") || image[n] || !isalnum((unsigned char)image[0]))
         return err_set(e, ERR_INVALID, "image \"%.80s\" is not known: it is no name of an image",
                        image);
     return 0;
@@ -196,12 +207,15 @@ int container_check(const char *image, struct err *e)
 
 int container_ensure(const char *program, const char *image, struct runtime *ret, struct err *e)
 {
+    char name[IMAGE_MAX + 1];
+
     if (container_find(program, image, ret, e) == 0)
         return 0;
     if (e->kind != ERR_NOT_FOUND)
         return -1;
     *e = (struct err){0};
-    TRY(pull(program, image, e));
+    spell_out(image, name);
+    TRY(pull(program, name, e));
     return container_find(program, image, ret, e);
 }
 
