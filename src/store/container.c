@@ -147,12 +147,12 @@ static int follow(int fd, struct last_words *ret)
 
 /* Its progress on stdout, which is ours for the answer, goes to our stderr: where that is a
  * terminal, it draws bars. */
-static int start_pull(const char *program, const char *image, int said_fd, pid_t *ret,
-                      struct err *e)
+static pid_t start_pull(const char *program, const char *image, int said_fd, struct err *e)
 {
     const char *const          argv[] = {program, "pull", image, NULL};
     char                       path[PATH_MAX];
     posix_spawn_file_actions_t actions;
+    pid_t                      pid = -1;
 
     if (program_on_path(program, path) < 0)
         return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
@@ -160,9 +160,9 @@ static int start_pull(const char *program, const char *image, int said_fd, pid_t
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, 2, 1);
     posix_spawn_file_actions_adddup2(&actions, said_fd, 2);
-    errno = posix_spawn(ret, path, &actions, NULL, (char *const *)argv, environ);
+    errno = posix_spawn(&pid, path, &actions, NULL, (char *const *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
-    return errno ? err_sys(e, "run %s", path) : 0;
+    return errno ? err_sys(e, "run %s", path) : pid;
 }
 
 static int pull(const char *program, const char *image, struct err *e)
@@ -175,7 +175,8 @@ static int pull(const char *program, const char *image, struct err *e)
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys(e, "pipe");
     read_fd = ends[0], write_fd = ends[1];
-    TRY(start_pull(program, image, write_fd, &pid, e));
+    pid = start_pull(program, image, write_fd, e);
+    TRY(pid);
     fd_close(&write_fd);
     int followed = follow(read_fd, &said);
     if (followed < 0)
