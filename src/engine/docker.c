@@ -54,6 +54,8 @@ static const char *const walls[] = {
     "--hostname=sandbox",
     "--workdir=/",
     "--stop-timeout=1",
+    "--cgroupns=private",  /* where its cgroup lies is nobody's business inside */
+    "--oom-score-adj=500", /* as the jail has it: the kernel takes a sandbox first */
     "--security-opt=no-new-privileges",
     "--security-opt=seccomp=/proc/self/fd/3", /* SECCOMP_FD */
     "--cap-drop=ALL",
@@ -84,11 +86,14 @@ static void add(json_t *list, char *word_take)
 
 static void add_tmpfs(json_t *list, const struct engine_spec *spec, const struct stat *owner)
 {
-    for (size_t i = 0; i < sizeof writable / sizeof writable[0]; i++)
-        add(list, str_format("--tmpfs=%s:rw,exec,nosuid,nodev,size=%lld,mode=%s,uid=%u,gid=%u",
-                             writable[i].target,
-                             writable[i].is_small ? 1LL << 20 : (long long)spec->disk_bytes,
+    for (size_t i = 0; i < sizeof writable / sizeof writable[0]; i++) {
+        long long bytes = writable[i].is_small ? 1LL << 20 : (long long)spec->disk_bytes;
+
+        add(list, str_format("--tmpfs=%s:rw,exec,nosuid,nodev,size=%lld,nr_inodes=%lld,mode=%s,"
+                             "uid=%u,gid=%u",
+                             writable[i].target, bytes, (long long)engine_inodes(bytes),
                              writable[i].mode, (unsigned)owner->st_uid, (unsigned)owner->st_gid));
+    }
     add(list, str_format("--shm-size=%lld", (long long)spec->disk_bytes));
 }
 
@@ -162,9 +167,11 @@ static void add_network(json_t *list, const struct engine_spec *spec)
     add(list, str_format("--network=%s", spec->host_network ? "host" : "none"));
     if (spec->host_network)
         return;
-    add(list, str_dup("--cap-add=NET_ADMIN")); /* of an empty network: init leads connections to
-                                                  itself, then gives it up */
-    add(list, str_dup("--dns=198.18.0.2"));    /* any address will do: all queries go to init */
+    add(list, str_dup("--cap-add=NET_ADMIN"));   /* of an empty network: init leads connections to
+                                                    itself, then gives it up */
+    add(list, str_dup("--dns=198.18.0.2"));      /* any address will do: all queries go to init */
+    if (access("/proc/sys/net/ipv6", F_OK) == 0) /* else the daemon leaves it no ::1 */
+        add(list, str_dup("--sysctl=net.ipv6.conf.all.disable_ipv6=0"));
 }
 
 static void add_words(json_t *list, const struct engine_spec *spec, const struct stat *owner)

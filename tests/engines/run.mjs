@@ -1,7 +1,8 @@
 // run.mjs: tests of the native engine, on another one.
 //
-//   node tests/engines/run.mjs docker FILE…
+//   node tests/engines/run.mjs docker [FILE…]
 //
+// Without a file: all but those of the table in native.mjs, which are told with their reasons.
 // A daemon of our own is started on a private socket (bench/docker.mjs), with an image made of this machine's files that has the names which the
 // tests ask for; the files run with JERBOA_TEST_ENGINE, which tests/integration/jerboa.mjs makes every server's and every run's engine.
 import { spawn } from 'node:child_process';
@@ -9,13 +10,16 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { startDocker } from '../../bench/docker.mjs';
 import { run } from '../../bench/programs.mjs';
+import { filesOf, native } from './native.mjs';
 
 const build = path.resolve(process.env.JERBOA_BUILD ?? 'build');
-const [engine, ...files] = process.argv.slice(2);
-if (engine !== 'docker' || files.length === 0) {
-  console.error('usage: run.mjs docker FILE…');
+const [engine, ...named] = process.argv.slice(2);
+if (engine !== 'docker') {
+  console.error('usage: run.mjs docker [FILE…]');
   process.exit(2);
 }
+const files = named.length > 0 ? named : filesOf(engine);
+if (named.length === 0) for (const [name, reason] of Object.entries(native)) console.log(`# not on ${engine}: ${name}: ${reason}`);
 const runtime = (await run(path.join(build, 'jerboa'), ['pull'], {})).trim();
 const daemon = await startDocker(build, runtime, { name: 'on-engine', tags: ['node:lts-slim', 'node:lts', 'node:24', 'node:24-slim'] });
 
