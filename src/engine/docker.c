@@ -128,6 +128,11 @@ static int add_bind(json_t *list, json_t *entries, const char *source, const cha
     return 0;
 }
 
+static const char *bundle_of(const struct engine_spec *spec)
+{
+    return spec->bundle ? spec->bundle : native_bundle();
+}
+
 static int add_binds(json_t *list, json_t *entries, const struct engine_spec *spec, struct err *e)
 {
     autofree char *init = program_find("jerboa-init", e);
@@ -135,8 +140,8 @@ static int add_binds(json_t *list, json_t *entries, const struct engine_spec *sp
     if (!init)
         return -1;
     TRY(add_bind(list, entries, init, "/.jerboa/init", false, e));
-    if (native_bundle())
-        TRY(add_bind(list, entries, native_bundle(), BUNDLE, false, e));
+    if (bundle_of(spec))
+        TRY(add_bind(list, entries, bundle_of(spec), BUNDLE, false, e));
     if (spec->files_dir)
         TRY(add_bind(list, entries, spec->files_dir, "/workspace/files", true, e));
     if (spec->dir)
@@ -162,8 +167,7 @@ static void add_network(json_t *list, const struct engine_spec *spec)
     add(list, str_format("--network=%s", spec->host_network ? "host" : "none"));
     if (spec->host_network)
         return;
-    add(list, str_dup("--cap-add=NET_ADMIN"));   /* of an empty network: init leads connections to
-                                                    itself, then gives it up */
+    add(list, str_dup("--cap-add=NET_ADMIN"));   /* init leads all to itself, then gives it up */
     add(list, str_dup("--dns=198.18.0.2"));      /* any address will do: all queries go to init */
     if (access("/proc/sys/net/ipv6", F_OK) == 0) /* else the daemon leaves it no ::1 */
         add(list, str_dup("--sysctl=net.ipv6.conf.all.disable_ipv6=0"));
@@ -197,17 +201,14 @@ static json_t *plan(const struct engine_spec *spec, struct err *e)
                              "entries", entries);
     struct stat owner;
 
-    if (spec->strict) {
-        err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s", gaps[0].name,
-                gaps[0].why);
-        json_decref(made);
-        return NULL;
-    }
     if (!made)
         abort();
     for (const char *const *word = walls; *word; word++)
         add(list, str_dup(*word));
-    if (find_owner(spec, &owner, e) < 0 || add_binds(list, entries, spec, e) < 0) {
+    if (spec->strict)
+        err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s", gaps[0].name,
+                gaps[0].why);
+    if (spec->strict || find_owner(spec, &owner, e) < 0 || add_binds(list, entries, spec, e) < 0) {
         json_decref(made);
         return NULL;
     }
@@ -224,12 +225,11 @@ static json_t *plan(const struct engine_spec *spec, struct err *e)
     return made;
 }
 
-static const char search_path[] =
-    "PATH=/opt/node/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/* PATH and all else is the image's (init/inherit.h): here is what must be ours. */
 static const char node_bundle[] = "NODE_EXTRA_CA_CERTS=" BUNDLE, bundle[] = "SSL_CERT_FILE=" BUNDLE,
                   npmrc[] = "npm_config_globalconfig=" NPMRC;
 
-#define ENVIRONMENT search_path, "HOME=/root", "LANG=C.UTF-8", "USER=root"
+#define ENVIRONMENT "HOME=/root", "USER=root"
 
 static const char *const *environment(const struct engine_spec *spec)
 {
@@ -237,7 +237,7 @@ static const char *const *environment(const struct engine_spec *spec)
         {{ENVIRONMENT}, {ENVIRONMENT, npmrc}},
         {{ENVIRONMENT, node_bundle, bundle}, {ENVIRONMENT, node_bundle, bundle, npmrc}}};
 
-    return lists[native_bundle() != NULL][spec->npmrc != NULL];
+    return lists[bundle_of(spec) != NULL][spec->npmrc != NULL];
 }
 
 /* ---- starting it ---- */
