@@ -25,6 +25,7 @@ export const native = {
   'integration/refuse': `${jail} on machines that lack something`,
   'integration/store': noSandbox,
   'integration/tools-npm': noSandbox,
+  'integration/upgrade': 'a jail of another version than its server; an init is asked by the version of its pipe, on every engine',
   'integration/walls': `${jail}; those of a container are looked at by the escape tests`,
   'escape/installer': 'packages are installed by sandboxes of the native engine for all',
   'escape/programs': 'a program outside of sandboxes',
