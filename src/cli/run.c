@@ -79,9 +79,8 @@ static int find_image(const struct run_options *o, const struct engine *engine, 
 {
     const struct engine_choice *choice = &o->sandbox.choice;
 
-    TRY(container_sweep(engine->name, e));
-    TRY(container_lock(run_id(), e));
-    if (container_ensure(engine->name, o->sandbox.image, ret, e) < 0)
+    if (container_sweep(engine->name, e) < 0 || container_lock(run_id(), e) < 0 ||
+        container_ensure(engine->name, o->sandbox.image, ret, e) < 0)
         return engine_choice_explain(choice, e);
     if (*choice->why)
         fprintf(stderr, "jerboa: native cannot work here, so it is run by %s: %s\n", engine->name,

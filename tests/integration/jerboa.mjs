@@ -16,7 +16,7 @@ export const limit = { timeout: 180_000 }; // of what hangs: a busy machine is s
 export const mark = `JERBOA_TEST_MARK=${process.pid}-${randomBytes(6).toString('hex')}`;
 const options = /^JERBOA_(?!HOME$)|^(FILES_DIR|SANDBOX_MEMORY_LIMIT|SANDBOX_CPU_LIMIT|RUN_SCRIPT_TIMEOUT|NODE_OPTIONS|NODE_TEST_CONTEXT)$/;
 export const engine = process.env.JERBOA_TEST_ENGINE; // tests/engines/run.mjs; else it is native
-const always = { JERBOA_ENV: mark, ...(engine && { JERBOA_ENGINE: engine }) };
+const always = { JERBOA_ENV: mark, JERBOA_ENGINE: engine ?? 'native' }; // whatever programs this machine has; auto.test.mjs has the default
 
 /** For a test that is of the native engine alone, and why; whole files stand in tests/engines/native.mjs. */
 export const nativeOnly = (reason) => (engine ? { skip: `of the native engine: ${reason}` } : {});
