@@ -167,8 +167,7 @@ static void add_network(json_t *list, const struct engine_spec *spec)
     add(list, str_format("--network=%s", spec->host_network ? "host" : "none"));
     if (spec->host_network)
         return;
-    add(list, str_dup("--cap-add=NET_ADMIN"));   /* of an empty network: init leads connections to
-                                                    itself, then gives it up */
+    add(list, str_dup("--cap-add=NET_ADMIN"));   /* init leads all to itself, then gives it up */
     add(list, str_dup("--dns=198.18.0.2"));      /* any address will do: all queries go to init */
     if (access("/proc/sys/net/ipv6", F_OK) == 0) /* else the daemon leaves it no ::1 */
         add(list, str_dup("--sysctl=net.ipv6.conf.all.disable_ipv6=0"));
@@ -202,17 +201,14 @@ static json_t *plan(const struct engine_spec *spec, struct err *e)
                              "entries", entries);
     struct stat owner;
 
-    if (spec->strict) {
-        err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s", gaps[0].name,
-                gaps[0].why);
-        json_decref(made);
-        return NULL;
-    }
     if (!made)
         abort();
     for (const char *const *word = walls; *word; word++)
         add(list, str_dup(*word));
-    if (find_owner(spec, &owner, e) < 0 || add_binds(list, entries, spec, e) < 0) {
+    if (spec->strict)
+        err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s", gaps[0].name,
+                gaps[0].why);
+    if (spec->strict || find_owner(spec, &owner, e) < 0 || add_binds(list, entries, spec, e) < 0) {
         json_decref(made);
         return NULL;
     }
@@ -289,9 +285,9 @@ static int start(const json_t *plan, struct engine_ends *ret, struct child *chil
         return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
     seccomp = open_seccomp(e);
     TRY(seccomp);
-    TRY(engine_open_pipe(&in_read, &in_write, e));
-    TRY(engine_open_pipe(&out_read, &out_write, e));
-    TRY(engine_open_pipe(&said_read, &said_write, e));
+    TRY(engine_open_pipe(&in_read, &in_write, ENGINE_PIPE_USUAL, e));
+    TRY(engine_open_pipe(&out_read, &out_write, ENGINE_PIPE_USUAL, e));
+    TRY(engine_open_pipe(&said_read, &said_write, ENGINE_PIPE_USUAL, e));
     fd_set_nonblock(said_read, true);
     struct child_fd fds[] = {
         {in_read, 0}, {out_write, 1}, {said_write, 2}, {seccomp, SECCOMP_FD}, {-1, -1}};

@@ -180,7 +180,7 @@ static int pull(const char *program, const char *image, struct err *e)
     struct last_words said = {0};
     autofd int        read_fd = -1, write_fd = -1;
     int               ends[2], status = 0;
-    pid_t             pid;
+    pid_t             pid = 0;
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys(e, "pipe");

@@ -25,15 +25,16 @@ export const native = {
   'integration/refuse': `${jail} on machines that lack something`,
   'integration/store': noSandbox,
   'integration/tools-npm': noSandbox,
+  'integration/upgrade': 'a jail of another version than its server; an init is asked by the version of its pipe, on every engine',
   'integration/walls': `${jail}; those of a container are looked at by the escape tests`,
   'escape/installer': 'packages are installed by sandboxes of the native engine for all',
   'escape/programs': 'a program outside of sandboxes',
 };
 
 /** The files of another engine; a row of the table that names no file is a mistake. */
-export function filesOf(engine) {
-  const all = ['integration', 'escape'].flatMap((dir) => fs.readdirSync(path.join(tests, dir)).filter((name) => name.endsWith('.test.mjs')).map((name) => `${dir}/${name.slice(0, -'.test.mjs'.length)}`));
+export function filesOf() {
+  const all = ['engines', 'integration', 'escape'].flatMap((dir) => fs.readdirSync(path.join(tests, dir)).filter((name) => name.endsWith('.test.mjs')).map((name) => `${dir}/${name.slice(0, -'.test.mjs'.length)}`));
   const unknown = Object.keys(native).filter((name) => !all.includes(name));
   if (unknown.length > 0) throw new Error(`tests/engines/native.mjs names what is not there: ${unknown}`);
-  return [`engines/${engine}`, ...all.filter((name) => !native[name])].map((name) => path.join(tests, `${name}.test.mjs`));
+  return all.filter((name) => !native[name]).map((name) => path.join(tests, `${name}.test.mjs`));
 }

@@ -18,14 +18,16 @@ if (engine !== 'docker') {
   console.error('usage: run.mjs docker [FILE…]');
   process.exit(2);
 }
-const files = named.length > 0 ? named : filesOf(engine);
+const files = named.length > 0 ? named : filesOf();
 if (named.length === 0) for (const [name, reason] of Object.entries(native)) console.log(`# not on ${engine}: ${name}: ${reason}`);
 const runtime = (await run(path.join(build, 'jerboa'), ['pull'], {})).trim();
 const daemon = await startDocker(build, runtime, { name: 'on-engine', tags: ['node:lts-slim', 'node:lts', 'node:24', 'node:24-slim'] });
 
-/** A container that ends goes by itself, soon. */
+/** A container that ends goes by itself, soon. Docker 20.10 may list for ever what it has no more. */
 async function leftovers(until) {
-  const left = (await daemon.docker('ps', '--all', '--format', '{{.ID}} {{.Status}}')).trim();
+  const rows = (await daemon.docker('ps', '--all', '--format', '{{.ID}} {{.Status}}')).split('\n').filter(Boolean);
+  const isThere = await Promise.all(rows.map((row) => daemon.docker('inspect', row.split(' ')[0]).then(() => true, () => false)));
+  const left = rows.filter((_, i) => isThere[i]).join(', ');
   return left && Date.now() < until ? leftovers(until) : left;
 }
 
