@@ -62,7 +62,7 @@ bench: all ## Jerboa beside its peers, docker included, in one run: some minutes
 
 test-docker: all ## every integration and escape test on the docker engine, with a daemon of our own, and its disasters; root
 	@PACKAGES=tests/engines/packages.txt tools/packages $(SUDO)
-	@$(SUDO) tools/test $(BUILD) docker chaos-docker
+	@$(SUDO) tools/test $(BUILD) docker remote chaos-docker
 
 bench-short: all ## a third of each bar, without peers: what CI demands
 	@bench/run $(BUILD) short
