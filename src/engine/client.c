@@ -77,9 +77,9 @@ int client_start(const json_t *plan, struct engine_ends *ret, struct child *chil
         parcel = parcel_open(json_object_get(plan, "entries"), e);
         TRY(parcel);
     }
-    TRY(engine_open_pipe(&in_read, &in_write, e));
-    TRY(engine_open_pipe(&out_read, &out_write, e));
-    TRY(engine_open_pipe(&said_read, &said_write, e));
+    TRY(engine_open_pipe(&in_read, &in_write, ENGINE_PIPE_USUAL, e));
+    TRY(engine_open_pipe(&out_read, &out_write, ENGINE_PIPE_USUAL, e));
+    TRY(engine_open_pipe(&said_read, &said_write, ENGINE_PIPE_USUAL, e));
     fd_set_nonblock(said_read, true);
     struct child_fd fds[] = {{in_read, 0},          {out_write, 1},      {said_write, 2},
                              {seccomp, SECCOMP_FD}, {parcel, PARCEL_FD}, {-1, -1}};

@@ -187,8 +187,7 @@ static void add_network(json_t *list, const struct engine_spec *spec)
     add(list, str_format("--network=%s", spec->host_network ? "host" : "none"));
     if (spec->host_network)
         return;
-    add(list, str_dup("--cap-add=NET_ADMIN"));   /* of an empty network: init leads connections to
-                                                    itself, then gives it up */
+    add(list, str_dup("--cap-add=NET_ADMIN"));   /* init leads all to itself, then gives it up */
     add(list, str_dup("--dns=198.18.0.2"));      /* any address will do: all queries go to init */
     if (access("/proc/sys/net/ipv6", F_OK) == 0) /* else the daemon leaves it no ::1 */
         add(list, str_dup("--sysctl=net.ipv6.conf.all.disable_ipv6=0"));
@@ -231,16 +230,13 @@ static json_t *plan(const struct engine_spec *spec, struct err *e)
 
     if (!made)
         abort();
-    if (spec->strict) {
+    if (spec->strict)
         err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s", gaps[0].name,
                 gaps[0].why);
-        json_decref(made);
-        return NULL;
-    }
     add(list, str_dup(is_remote ? "create" : "run"));
     for (const char *const *word = walls; *word; word++)
         add(list, str_dup(*word));
-    if (find_owner(spec, is_remote, &owner, e) < 0 ||
+    if (spec->strict || find_owner(spec, is_remote, &owner, e) < 0 ||
         add_binds(list, entries, spec, is_remote, e) < 0) {
         json_decref(made);
         return NULL;

@@ -112,5 +112,8 @@ const json_t *engine_entry(const json_t *plan, const char *kind);
 /* How many files fit into a disk of that size; for engines. */
 int64_t engine_inodes(int64_t disk_bytes);
 
-/* A large pipe, for frames; for engines. */
-int engine_open_pipe(int *ret_read, int *ret_write, struct err *e);
+/* A pipe, for frames; for engines. Large: best effort, since all pipes of a user together are
+ * limited, and those in containers of his count as well. */
+enum { ENGINE_PIPE_USUAL = 0, ENGINE_PIPE_LARGE = 1 << 20 };
+
+int engine_open_pipe(int *ret_read, int *ret_write, int bytes, struct err *e);

@@ -21,15 +21,17 @@ if (kind !== 'docker' && !isRemote) {
   console.error('usage: run.mjs docker|remote [FILE…]');
   process.exit(2);
 }
-const files = named.length > 0 ? named : isRemote ? [path.join(import.meta.dirname, 'remote.test.mjs')] : filesOf(engine);
+const files = named.length > 0 ? named : isRemote ? [path.join(import.meta.dirname, 'remote.test.mjs')] : filesOf();
 if (named.length === 0 && !isRemote) for (const [name, reason] of Object.entries(native)) console.log(`# not on ${engine}: ${name}: ${reason}`);
 const hidden = isRemote ? [path.resolve(import.meta.dirname, '../..'), build, os.homedir(), os.tmpdir()] : undefined;
 const runtime = (await run(path.join(build, 'jerboa'), ['pull'], {})).trim();
 const daemon = await startDocker(build, runtime, { name: isRemote ? 'on-remote' : 'on-engine', hidden, tags: ['node:lts-slim', 'node:lts', 'node:24', 'node:24-slim'] });
 
-/** A container that ends goes by itself, soon. */
+/** A container that ends goes by itself, soon. Docker 20.10 may list for ever what it has no more. */
 async function leftovers(until) {
-  const left = (await daemon.docker('ps', '--all', '--format', '{{.ID}} {{.Status}}') + await daemon.docker('volume', 'ls', '--quiet')).trim();
+  const rows = (await daemon.docker('ps', '--all', '--format', '{{.ID}} {{.Status}}')).split('\n').filter(Boolean);
+  const isThere = await Promise.all(rows.map((row) => daemon.docker('inspect', row.split(' ')[0]).then(() => true, () => false)));
+  const left = [...rows.filter((_, i) => isThere[i]), ...(await daemon.docker('volume', 'ls', '--quiet')).split('\n').filter(Boolean)].join(', ');
   return left && Date.now() < until ? leftovers(until) : left;
 }
 
