@@ -1,5 +1,5 @@
 // Which engine `auto` takes, and how a container's image comes to be: found, pulled, refused, with its variables and the user's certificates.
-// run.mjs beside it starts the daemon; the registry is our own.
+// run.mjs beside it starts the daemon, which is docker's: auto takes it first. The registry is our own.
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import fs from 'node:fs';

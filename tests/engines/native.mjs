@@ -35,5 +35,6 @@ export function filesOf(engine) {
   const all = ['integration', 'escape'].flatMap((dir) => fs.readdirSync(path.join(tests, dir)).filter((name) => name.endsWith('.test.mjs')).map((name) => `${dir}/${name.slice(0, -'.test.mjs'.length)}`));
   const unknown = Object.keys(native).filter((name) => !all.includes(name));
   if (unknown.length > 0) throw new Error(`tests/engines/native.mjs names what is not there: ${unknown}`);
-  return [`engines/${engine}`, ...all.filter((name) => !native[name])].map((name) => path.join(tests, `${name}.test.mjs`));
+  const own = [`engines/${engine}`, ...(engine === 'docker' ? ['engines/images'] : [])]; // auto takes docker first
+  return [...own, ...all.filter((name) => !native[name])].map((name) => path.join(tests, `${name}.test.mjs`));
 }
