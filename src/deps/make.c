@@ -33,6 +33,7 @@
 #include "deps/npm_inside.h"
 #include "deps/scripts.h"
 #include "deps/sources.h"
+#include "engine/endpoint.h"
 #include "engine/native.h"
 #include "engine/run_id.h"
 #include "store/container.h"
@@ -455,7 +456,13 @@ static int make(struct making *m, struct err *e)
 /* Containers of ours are nobody's leftovers while we live. */
 static int lock_containers(const struct making *m, struct err *e)
 {
-    return m->engine == &native ? -1 : container_lock(run_id(), e);
+    if (m->engine == &native)
+        return -1;
+    if (endpoint_is_remote(m->engine->name)) /* what is installed there would stay there */
+        return err_set(e, ERR_UNAVAILABLE,
+                       "a daemon on another machine cannot install for this one, and the native "
+                       "engine cannot work here: 'jerboa doctor' tells why");
+    return container_lock(run_id(), e);
 }
 
 static int prepare(struct making *m, struct err *e)
