@@ -473,8 +473,8 @@ struct box *box_new(struct boxes *all, const struct box_spec *spec, struct shelf
     b->engine = boxes_engine(all, b->image);
     b->wait = runtimes_get(all->runtimes, b->engine, b->image, boxes_may_pull(all, b->image),
                            on_runtime, b);
-    if (runtime_wait_fetches(b->wait))
-        deadline_set(&b->news, 0);
+    if (runtime_wait_fetches(b->wait)) /* a daemon is asked even for what it has */
+        deadline_set(&b->news, b->engine == &native ? 0 : NEWS_MS);
     return b;
 }
 
@@ -526,20 +526,30 @@ const char *box_node_version(const struct box *b)
     return b->runtime.version;
 }
 
-int box_installing_dir(const struct box *b, char ret[PATH_MAX], struct err *e)
+static int find_sibling(const struct box *b, struct runtime *ret, struct err *e)
 {
-    struct runtime sibling = b->runtime;
-    char           image[32];
+    char image[32];
 
-    if (b->engine != &native) {
-        TRY(container_sibling(&b->runtime, image, e));
-        if (runtime_find(image, &sibling, e) < 0)
-            return err_set(e, ERR_UNAVAILABLE,
-                           "dependencies of this image need a Node.js outside; on the server's "
-                           "machine: jerboa pull %s",
-                           image);
-    }
-    return str_copy(ret, PATH_MAX, sibling.dir);
+    TRY(container_sibling(&b->runtime, image, e));
+    if (runtime_find(image, ret, e) < 0)
+        return err_set(e, ERR_UNAVAILABLE,
+                       "dependencies of this image need a Node.js outside; on the server's "
+                       "machine: jerboa pull %s",
+                       image);
+    return 0;
+}
+
+int box_installing(const struct box *b, struct box_installing *ret, struct err *e)
+{
+    bool           outside = b->engine != &native && b->all->spec.native_works;
+    struct runtime runtime = b->runtime;
+
+    if (outside)
+        TRY(find_sibling(b, &runtime, e));
+    str_copy(ret->dir, sizeof ret->dir, runtime.dir);
+    ret->node =
+        (struct layers_node){b->runtime.version, (outside ? &native : b->engine)->name, ret->dir};
+    return 0;
 }
 
 const char *box_scratch_dir(const struct box *b)

@@ -126,8 +126,8 @@ static void on_layer(void *owner, const struct layer_result *r)
 
 static void begin_layer(struct job *j)
 {
-    char       node_dir[PATH_MAX];
-    struct err e = {0};
+    struct box_installing place;
+    struct err            e = {0};
 
     if (j->spec->policy)
         box_set_policy(j->spec->box, j->spec->policy);
@@ -136,14 +136,14 @@ static void begin_layer(struct job *j)
         return;
     j->began_ms = clock_ms();
     j->ops->progress(j->owner, "installing dependencies");
-    if (box_installing_dir(j->spec->box, node_dir, &e) < 0) {
+    if (box_installing(j->spec->box, &place, &e) < 0) {
         fail(j, &e);
         j->result.install_failed = true;
         return;
     }
     j->waiting = true;
-    j->request = layers_ensure(j->spec->layers, j->spec->deps, j->spec->n_deps,
-                               box_node_version(j->spec->box), node_dir, on_line, on_layer, j);
+    j->request = layers_ensure(j->spec->layers, j->spec->deps, j->spec->n_deps, &place.node,
+                               on_line, on_layer, j);
 }
 
 static void on_attached(void *owner, const struct err *e)
