@@ -99,6 +99,8 @@ static void on_gone(void *owner, const struct err *e)
 
     b->again = may_start_again(b) && e->kind && !sandbox_has_run(b->sandbox);
     b->sandbox = NULL;
+    twin_free(b->twin);
+    b->twin = NULL;
     later_ask(&b->later);
     if (b->again) {
         lose_first(b, e);
@@ -129,6 +131,8 @@ static int start_sandbox(struct box *b, struct err *e)
         engine_fingerprint(plan, b->fingerprint);
     b->sandbox = sandbox_start(b->all->spec.base, b->engine, plan, host_network ? NULL : &network,
                                &sandbox_ops, b, e);
+    if (b->sandbox && engine_entry(plan, "twin"))
+        b->twin = twin_new(b->sandbox, b->all->spec.limits.disk_bytes);
     return b->sandbox ? 0 : -1;
 }
 
@@ -506,6 +510,11 @@ bool box_was_ready(const struct box *b)
     return b->ready;
 }
 
+bool box_is_usable(const struct box *b)
+{
+    return b->sandbox && sandbox_is_well(b->sandbox);
+}
+
 struct sandbox *box_sandbox(const struct box *b)
 {
     return b->sandbox;
@@ -519,6 +528,11 @@ const json_t *box_walls(const struct box *b)
 const char *box_files_dir(const struct box *b)
 {
     return b->files_dir;
+}
+
+struct twin *box_twin(const struct box *b)
+{
+    return b->twin;
 }
 
 const char *box_node_version(const struct box *b)

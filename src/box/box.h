@@ -17,6 +17,7 @@
 #include "egress/egress.h"
 #include "engine/engine.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/twin.h"
 #include "store/layer.h"
 
 struct boxes;
@@ -89,9 +90,13 @@ const char        *box_id(const struct box *b);
 struct sandbox    *box_sandbox(const struct box *b);     /* for who has his turn */
 bool               box_has_runtime(const struct box *b); /* a Node was found or fetched for it */
 bool               box_was_ready(const struct box *b);   /* false: it never came up */
+bool               box_is_usable(const struct box *b);   /* its sandbox is there, and is well */
 const json_t      *box_walls(const struct box *b); /* as the sandbox told them; NULL: not yet */
 const char        *box_files_dir(const struct box *b);
-const char        *box_node_version(const struct box *b);
+/* Who has his turn sends it first and fetches it last; NULL: the sandbox sees the directory itself,
+ * or there is none. */
+struct twin *box_twin(const struct box *b);
+const char  *box_node_version(const struct box *b);
 /* Where its dependencies are installed: by its own Node, or, of a container, outside, by one of the
  * store of the same major version; if native cannot work, in a container of the same image. */
 struct box_installing {

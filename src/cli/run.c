@@ -256,6 +256,8 @@ static int explain(struct run_options *o, const struct network *network, struct 
 static void tell_result(const struct run_options *o, const struct session_result *r)
 {
     tell_verdict(o, &r->run);
+    if (*r->files_note)
+        fprintf(stderr, "jerboa: not everything reached --files: %s\n", r->files_note);
     network_tell(r->refused, o->stats ? r->connections : NULL);
     if (o->stats)
         print_stats(&r->run);

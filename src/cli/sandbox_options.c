@@ -71,6 +71,7 @@ struct engine_spec sandbox_options_spec(const struct sandbox_options *o,
                                .cpus_milli = o->cpus_milli,
                                .pids = o->pids,
                                .strict = o->strict,
+                               .remote = o->remote,
                                .fds = ENGINE_FDS,
                                .host_network = network->is_host};
 

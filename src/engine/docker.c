@@ -1,17 +1,15 @@
 #include "engine/docker.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/str.h"
+#include "engine/client.h"
+#include "engine/endpoint.h"
 #include "engine/layout.h"
 #include "engine/native.h"
 #include "engine/run_id.h"
@@ -20,13 +18,10 @@
 #define NPMRC "/.jerboa/npmrc"
 
 enum {
-    SECCOMP_FD = 3,
-    END_MS = 60000, /* a client that is killed before its container runs leaves it behind */
+    END_MS = 60000,    /* a client that is killed before its container runs leaves it behind */
+    REMOTE_ID = 65534, /* who code is on another machine, where nothing is anybody's: not root, who
+                          could fill the volume at /.jerboa */
 };
-
-static const char seccomp_text[] =
-#include "seccomp.json.h"
-    ;
 
 static const char gate_text[] =
 #include "gate.cjs.h"
@@ -44,7 +39,6 @@ static const struct engine_gap gaps[] = {
 /* ---- the plan: what every container has ---- */
 
 static const char *const walls[] = {
-    "run",
     "--interactive",
     "--rm",
     "--pull=never",
@@ -57,7 +51,7 @@ static const char *const walls[] = {
     "--cgroupns=private",  /* where its cgroup lies is nobody's business inside */
     "--oom-score-adj=500", /* as the jail has it: the kernel takes a sandbox first */
     "--security-opt=no-new-privileges",
-    "--security-opt=seccomp=/proc/self/fd/3", /* SECCOMP_FD */
+    "--security-opt=seccomp=/proc/self/fd/3", /* see engine/client.c */
     "--cap-drop=ALL",
     "--cap-add=SETPCAP",
     "--cap-add=SETUID",
@@ -84,11 +78,14 @@ static void add(json_t *list, char *word_take)
     free(word_take);
 }
 
-static void add_tmpfs(json_t *list, const struct engine_spec *spec, const struct stat *owner)
+static void add_tmpfs(json_t *list, const struct engine_spec *spec, const struct stat *owner,
+                      bool is_remote)
 {
     for (size_t i = 0; i < sizeof writable / sizeof writable[0]; i++) {
         long long bytes = writable[i].is_small ? 1LL << 20 : (long long)spec->disk_bytes;
 
+        if (is_remote && strcmp(writable[i].target, "/.jerboa") == 0)
+            continue; /* it is a volume there */
         add(list, str_format("--tmpfs=%s:rw,exec,nosuid,nodev,size=%lld,nr_inodes=%lld,mode=%s,"
                              "uid=%u,gid=%u",
                              writable[i].target, bytes, (long long)engine_inodes(bytes),
@@ -110,6 +107,12 @@ static void add_limits(json_t *list, const struct engine_spec *spec)
 
 /* ---- the plan: what is shown of the host ---- */
 
+static int add_source(json_t *entries, const char *kind, const char *source, const char *target)
+{
+    return json_array_append_new(
+        entries, json_pack("{s:s, s:s, s:s}", "kind", kind, "source", source, "target", target));
+}
+
 /* Fields of --mount are separated by commas; in quotes they may hold any. */
 static int add_bind(json_t *list, json_t *entries, const char *source, const char *target,
                     bool writable_too, struct err *e)
@@ -118,11 +121,8 @@ static int add_bind(json_t *list, json_t *entries, const char *source, const cha
         return err_set(e, ERR_INVALID,
                        "%.150s: a container cannot be shown a path with quotes or line ends",
                        source);
-    json_t *entry = json_pack("{s:s, s:s, s:s, s:b}", "kind", "bind", "source", source, "target",
-                              target, "writable", writable_too);
-    if (!entry)
+    if (add_source(entries, "bind", source, target) < 0)
         return err_set(e, ERR_INVALID, "a container cannot be shown a path that is no UTF-8");
-    json_array_append_new(entries, entry);
     add(list, str_format("--mount=type=bind,\"source=%s\",target=%s%s", source, target,
                          writable_too ? "" : ",readonly"));
     return 0;
@@ -133,12 +133,32 @@ static const char *bundle_of(const struct engine_spec *spec)
     return spec->bundle ? spec->bundle : native_bundle();
 }
 
-static int add_binds(json_t *list, json_t *entries, const struct engine_spec *spec, struct err *e)
+/* Another machine cannot be shown anything: files of ours are copied into a volume, directories of
+ * the user are sent through the pipe (sandbox/twin.h). */
+static int add_copies(json_t *list, json_t *entries, const struct engine_spec *spec,
+                      const char *init, struct err *e)
+{
+    if (spec->n_binds > 0)
+        return err_set(e, ERR_UNAVAILABLE, "a daemon on another machine cannot be shown '%.150s'",
+                       spec->binds[0].source);
+    add(list, str_dup("--mount=type=volume,target=/.jerboa")); /* without a name: goes with it */
+    if (add_source(entries, "copy", init, "/.jerboa/init") < 0 ||
+        (bundle_of(spec) && add_source(entries, "copy", bundle_of(spec), BUNDLE) < 0) ||
+        (spec->files_dir && add_source(entries, "twin", spec->files_dir, "/workspace/files") < 0) ||
+        (spec->dir && add_source(entries, "sent", spec->dir, "/workspace/dir") < 0))
+        return err_set(e, ERR_INVALID, "a path that is no UTF-8 cannot be part of a plan");
+    return 0;
+}
+
+static int add_binds(json_t *list, json_t *entries, const struct engine_spec *spec, bool is_remote,
+                     struct err *e)
 {
     autofree char *init = program_find("jerboa-init", e);
 
     if (!init)
         return -1;
+    if (is_remote)
+        return add_copies(list, entries, spec, init, e);
     TRY(add_bind(list, entries, init, "/.jerboa/init", false, e));
     if (bundle_of(spec))
         TRY(add_bind(list, entries, bundle_of(spec), BUNDLE, false, e));
@@ -152,11 +172,11 @@ static int add_binds(json_t *list, json_t *entries, const struct engine_spec *sp
     return 0;
 }
 
-/* Files that go in through the pipe. */
-static void add_file(json_t *entries, const char *target, const char *text)
+/* `file`: it goes in through the pipe. */
+static void add_file(json_t *entries, const char *kind, const char *target, const char *text)
 {
-    if (json_array_append_new(entries, json_pack("{s:s, s:s, s:s}", "kind", "file", "target",
-                                                 target, "text", text)) < 0)
+    if (json_array_append_new(entries, json_pack("{s:s, s:s, s:s}", "kind", kind, "target", target,
+                                                 "text", text)) < 0)
         abort();
 }
 
@@ -186,8 +206,12 @@ static void add_words(json_t *list, const struct engine_spec *spec, const struct
 }
 
 /* What code writes in FILES_DIR belongs to its owner; without one it is whoever runs Jerboa. */
-static int find_owner(const struct engine_spec *spec, struct stat *ret, struct err *e)
+static int find_owner(const struct engine_spec *spec, bool is_remote, struct stat *ret,
+                      struct err *e)
 {
+    *ret = (struct stat){.st_uid = REMOTE_ID, .st_gid = REMOTE_ID};
+    if (is_remote)
+        return 0;
     *ret = (struct stat){.st_uid = geteuid(), .st_gid = getegid()};
     if (spec->files_dir && stat(spec->files_dir, ret) < 0)
         return err_sys(e, "%.150s", spec->files_dir);
@@ -196,32 +220,37 @@ static int find_owner(const struct engine_spec *spec, struct stat *ret, struct e
 
 static json_t *plan(const struct engine_spec *spec, struct err *e)
 {
+    bool    is_remote = spec->remote || endpoint_is_remote(spec->engine->name);
     json_t *list = json_array(), *entries = json_array();
-    json_t *made = json_pack("{s:s, s:o, s:o}", "program", spec->engine->name, "arguments", list,
-                             "entries", entries);
+    json_t *made =
+        json_pack("{s:s, s:b, s:I, s:o, s:o}", "program", spec->engine->name, "remote", is_remote,
+                  "diskBytes", (json_int_t)spec->disk_bytes, "arguments", list, "entries", entries);
+    const char *kind = is_remote ? "copy" : "file"; /* of what lies beside init */
     struct stat owner;
 
     if (!made)
         abort();
-    for (const char *const *word = walls; *word; word++)
-        add(list, str_dup(*word));
     if (spec->strict)
         err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s", gaps[0].name,
                 gaps[0].why);
-    if (spec->strict || find_owner(spec, &owner, e) < 0 || add_binds(list, entries, spec, e) < 0) {
+    add(list, str_dup(is_remote ? "create" : "run"));
+    for (const char *const *word = walls; *word; word++)
+        add(list, str_dup(*word));
+    if (spec->strict || find_owner(spec, is_remote, &owner, e) < 0 ||
+        add_binds(list, entries, spec, is_remote, e) < 0) {
         json_decref(made);
         return NULL;
     }
     add(list, str_format("--label=mcp-server-run-id=%s", run_id()));
     add_limits(list, spec);
-    add_tmpfs(list, spec, &owner);
+    add_tmpfs(list, spec, &owner, is_remote);
     add_network(list, spec);
     add(list, str_dup(spec->runtime_dir)); /* the image */
     add_words(list, spec, &owner);
-    add_file(entries, layout_gate, gate_text);
-    add_file(entries, "/workspace/package.json", "{\"type\":\"module\"}\n");
+    add_file(entries, kind, layout_gate, gate_text);
+    add_file(entries, "file", "/workspace/package.json", "{\"type\":\"module\"}\n");
     if (spec->npmrc)
-        add_file(entries, NPMRC, spec->npmrc);
+        add_file(entries, kind, NPMRC, spec->npmrc);
     return made;
 }
 
@@ -240,61 +269,5 @@ static const char *const *environment(const struct engine_spec *spec)
     return lists[bundle_of(spec) != NULL][spec->npmrc != NULL];
 }
 
-/* ---- starting it ---- */
-
-/* The client reads it from its descriptor, so that there is no file to be found, or to be left. */
-static int open_seccomp(struct err *e)
-{
-    autofd int fd = memfd_create("seccomp.json", MFD_CLOEXEC);
-
-    if (fd < 0 || fd_write_all(fd, seccomp_text, strlen(seccomp_text)) < 0)
-        return err_sys(e, "write the seccomp table");
-    lseek(fd, 0, SEEK_SET);
-    return take_fd(&fd);
-}
-
-/* `docker`, its arguments, and what cannot be part of a plan that is compared: the time. */
-static const char **compose(const char *program, const json_t *arguments, char **ret_label)
-{
-    size_t       n = json_array_size(arguments), to = 0;
-    const char **argv = calloc(n + 3, sizeof *argv);
-
-    if (!argv)
-        abort();
-    *ret_label = str_format("--label=mcp-creation-timestamp=%lld", (long long)run_id_now_ms());
-    argv[to++] = program;
-    argv[to++] = json_string_value(json_array_get(arguments, 0)); /* run */
-    argv[to++] = *ret_label;
-    for (size_t i = 1; i < n; i++)
-        argv[to++] = json_string_value(json_array_get(arguments, i));
-    return argv;
-}
-
-static int start(const json_t *plan, struct engine_ends *ret, struct child *child,
-                 struct event_base *base, void (*exited)(void *owner, int status), void *owner,
-                 struct err *e)
-{
-    const char           *program = json_string_value(json_object_get(plan, "program"));
-    autofree char        *label = NULL;
-    autofree const char **argv = compose(program, json_object_get(plan, "arguments"), &label);
-    autofd int in_read = -1, in_write = -1, out_read = -1, out_write = -1, said_read = -1,
-               said_write = -1, seccomp = -1;
-    char path[PATH_MAX];
-
-    if (program_on_path(program, path) < 0)
-        return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
-    seccomp = open_seccomp(e);
-    TRY(seccomp);
-    TRY(engine_open_pipe(&in_read, &in_write, ENGINE_PIPE_USUAL, e));
-    TRY(engine_open_pipe(&out_read, &out_write, ENGINE_PIPE_USUAL, e));
-    TRY(engine_open_pipe(&said_read, &said_write, ENGINE_PIPE_USUAL, e));
-    fd_set_nonblock(said_read, true);
-    struct child_fd fds[] = {
-        {in_read, 0}, {out_write, 1}, {said_write, 2}, {seccomp, SECCOMP_FD}, {-1, -1}};
-    TRY(child_start(child, base, path, argv, (const char *const *)environ, fds, exited, owner, e));
-    *ret = (struct engine_ends){take_fd(&in_write), take_fd(&out_read), -1, take_fd(&said_read)};
-    return 0;
-}
-
-const struct engine docker = {"docker", plan, environment, start, NULL, END_MS, gaps};
-const struct engine podman = {"podman", plan, environment, start, NULL, END_MS, gaps};
+const struct engine docker = {"docker", plan, environment, client_start, NULL, END_MS, gaps};
+const struct engine podman = {"podman", plan, environment, client_start, NULL, END_MS, gaps};

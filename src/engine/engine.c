@@ -70,6 +70,17 @@ json_t *engine_walls(const struct engine *engine)
     return list;
 }
 
+const json_t *engine_entry(const json_t *plan, const char *kind)
+{
+    size_t  i;
+    json_t *entry;
+
+    json_array_foreach (json_object_get(plan, "entries"), i, entry)
+        if (strcmp(json_string_value(json_object_get(entry, "kind")), kind) == 0)
+            return entry;
+    return NULL;
+}
+
 int64_t engine_inodes(int64_t disk_bytes)
 {
     enum { BYTES_PER_INODE = 4096, LEAST = 1024 };

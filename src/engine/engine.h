@@ -47,7 +47,8 @@ struct engine_spec {
     int64_t              memory_bytes, disk_bytes, cpus_milli, pids, fds;
     bool                 host_network; /* else its connections go through the pipe */
     bool                 strict;       /* refuse when a wall is missing */
-    const char          *runtime_dir;  /* bin/node below it; absolute */
+    bool                 remote;      /* the daemon is on another machine, whatever it looks like */
+    const char          *runtime_dir; /* bin/node below it; absolute */
     const char *files_dir; /* or NULL; writable at /workspace/files, belongs to its owner */
     const char *dir;       /* or NULL; read-only at /workspace/dir */
     const struct engine_bind *binds; /* what else it sees */
@@ -104,6 +105,9 @@ void engine_fingerprint(const json_t *plan, char ret[SHA256_HEX_SIZE]);
 const struct engine *engine_find(const char *name);
 /* A list as the jail tells it (jail/walls.h), of what is missing only; NULL: the jail tells. */
 json_t *engine_walls(const struct engine *engine);
+
+/* The first one of this kind, or NULL. */
+const json_t *engine_entry(const json_t *plan, const char *kind);
 
 /* How many files fit into a disk of that size; for engines. */
 int64_t engine_inodes(int64_t disk_bytes);

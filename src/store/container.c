@@ -308,11 +308,11 @@ static bool is_settled(int runs_fd, const char *run_id)
 /* What runs goes by its --rm once it is killed. What was never started has to be removed, and what
  * Docker 20.10 did not come to an end with, because it exited while it was being started. */
 static const struct way {
-    const char *filter, *verb;
-} ways[] = {{"status=running", "kill"},
-            {"status=created", "rm"},
-            {"status=removing", "rm"},
-            {"status=dead", "rm"}};
+    const char *filter, *verb, *option;
+} ways[] = {{"status=running", "kill", "--signal=KILL"},
+            {"status=created", "rm", "--volumes"},
+            {"status=removing", "rm", "--volumes"},
+            {"status=dead", "rm", "--volumes"}};
 
 /* True: there was one, and it is told to end. */
 static bool end_one(const char *program, const char *run_id, const struct way *w, struct err *e)
@@ -325,7 +325,7 @@ static bool end_one(const char *program, const char *run_id, const struct way *w
 
     if (ask(program, list, &c, e) < 0 || !is_id(c.output) || program_on_path(program, path) < 0)
         return false;
-    const char *const end[] = {program, w->verb, c.output, NULL};
+    const char *const end[] = {program, w->verb, w->option, c.output, NULL};
     return capture_run_quietly(path, end, ASK_MS, &ended, e) == 0 && ended.status == 0;
 }
 

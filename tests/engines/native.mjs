@@ -1,4 +1,4 @@
-// What is of the native engine alone, file by file, with the reason. Every other file of the integration and escape tests runs on every engine: run.mjs
+// What does not run on another engine, file by file, with the reason. Every other file of the integration and escape tests runs on every engine: run.mjs
 // takes it by itself. A single test says nativeOnly(reason), a probe of the escape tests `elsewhere`.
 import fs from 'node:fs';
 import path from 'node:path';
@@ -8,6 +8,7 @@ const noSandbox = 'no sandbox is started';
 const jail = 'what a jail does and shows';
 
 export const native = {
+  'engines/remote': 'a daemon of its own: run.mjs remote',
   'integration/attach': `${jail}: layers that are mounted into sandboxes that run`,
   'integration/bare': `${jail}: no cgroup can be written`,
   'integration/death': `${jail}, and its cgroups, when somebody dies; the chaos test kills servers, clients, shims and inits of containers`,
