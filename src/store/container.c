@@ -323,7 +323,14 @@ static bool end_one(const char *program, const char *run_id, const struct way *w
     struct capture    c = {0}, ended = {0};
     char              path[PATH_MAX];
 
-    if (ask(program, list, &c, e) < 0 || !is_id(c.output) || program_on_path(program, path) < 0)
+    if (program_on_path(program, path) < 0)
+        return false; /* whoever needs it says so */
+    if (capture_run_quietly(path, list, ASK_MS, &c, e) < 0 || c.status != 0) {
+        if (!e->kind)
+            refuse(program, e);
+        return false;
+    }
+    if (!is_id(c.output))
         return false;
     const char *const end[] = {program, w->verb, w->option, c.output, NULL};
     return capture_run_quietly(path, end, ASK_MS, &ended, e) == 0 && ended.status == 0;
@@ -340,7 +347,7 @@ int container_sweep(const char *program, struct err *e)
     while (!e->kind && (d = readdir(runs))) {
         if (!is_over(d->d_name))
             continue;
-        for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++)
+        for (size_t w = 0; w < sizeof ways / sizeof ways[0] && !e->kind; w++)
             for (int i = 0; i < SWEEP_MAX && end_one(program, d->d_name, &ways[w], e); i++)
                 ;
         if (!e->kind && is_settled(fd, d->d_name))
