@@ -51,7 +51,7 @@ static int ask(const char *program, const char *const *argv, struct capture *ret
 
     if (program_on_path(program, path) < 0)
         return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
-    TRY(capture_run(path, argv, ASK_MS, ret, e));
+    TRY(capture_run_quietly(path, argv, ASK_MS, ret, e)); /* one sentence is enough */
     return ret->status == 0 ? 0 : refuse(program, e);
 }
 
@@ -323,14 +323,7 @@ static bool end_one(const char *program, const char *run_id, const struct way *w
     struct capture    c = {0}, ended = {0};
     char              path[PATH_MAX];
 
-    if (program_on_path(program, path) < 0)
-        return false; /* whoever needs it says so */
-    if (capture_run_quietly(path, list, ASK_MS, &c, e) < 0 || c.status != 0) {
-        if (!e->kind)
-            refuse(program, e);
-        return false;
-    }
-    if (!is_id(c.output))
+    if (ask(program, list, &c, e) < 0 || !is_id(c.output) || program_on_path(program, path) < 0)
         return false;
     const char *const end[] = {program, w->verb, w->option, c.output, NULL};
     return capture_run_quietly(path, end, ASK_MS, &ended, e) == 0 && ended.status == 0;
