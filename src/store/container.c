@@ -51,7 +51,7 @@ static int ask(const char *program, const char *const *argv, struct capture *ret
 
     if (program_on_path(program, path) < 0)
         return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
-    TRY(capture_run(path, argv, ASK_MS, ret, e));
+    TRY(capture_run_quietly(path, argv, ASK_MS, ret, e)); /* one sentence is enough */
     return ret->status == 0 ? 0 : refuse(program, e);
 }
 
@@ -340,7 +340,7 @@ int container_sweep(const char *program, struct err *e)
     while (!e->kind && (d = readdir(runs))) {
         if (!is_over(d->d_name))
             continue;
-        for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++)
+        for (size_t w = 0; w < sizeof ways / sizeof ways[0] && !e->kind; w++)
             for (int i = 0; i < SWEEP_MAX && end_one(program, d->d_name, &ways[w], e); i++)
                 ;
         if (!e->kind && is_settled(fd, d->d_name))
