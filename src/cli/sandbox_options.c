@@ -9,6 +9,7 @@
 #include "base/program.h"
 #include "engine/docker.h"
 #include "engine/native.h"
+#include "engine/podman.h"
 #include "store/image.h"
 #include "store/runtime.h"
 
@@ -46,6 +47,8 @@ int sandbox_options_check(struct sandbox_options *o, struct err *e)
         return err_set(e, ERR_INVALID,
                        "--engine '%.60s' is unknown: there are native, docker, podman and auto",
                        o->engine);
+    if (o->runtime && engine_find(o->engine) == &native)
+        return err_set(e, ERR_INVALID, "--runtime is of --engine docker and podman");
     if (o->audit_strict && !o->audit)
         return err_set(e, ERR_INVALID, "--audit-strict is of --audit FILE, which is missing");
     return network_limits_check(&o->limits, e);
@@ -99,6 +102,7 @@ struct engine_spec sandbox_options_spec(const struct sandbox_options *o,
                                .cpus_milli = o->cpus_milli,
                                .pids = o->pids,
                                .strict = o->strict,
+                               .oci_runtime = o->runtime,
                                .fds = ENGINE_FDS,
                                .host_network = network->is_host};
 

@@ -1,17 +1,14 @@
 #include "engine/docker.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/str.h"
+#include "engine/client.h"
 #include "engine/layout.h"
 #include "engine/native.h"
 #include "engine/run_id.h"
@@ -19,27 +16,23 @@
 #define BUNDLE "/.jerboa/certificates"
 #define NPMRC "/.jerboa/npmrc"
 
-enum {
-    SECCOMP_FD = 3,
-    END_MS = 60000, /* a client that is killed before its container runs leaves it behind */
-};
-
-static const char seccomp_text[] =
-#include "seccomp.json.h"
-    ;
-
 static const char gate_text[] =
 #include "gate.cjs.h"
     ;
 
 /* ---- which walls stand ---- */
 
-static const struct engine_gap gaps[] = {
-    {"user-namespace", "the daemon decides whether root inside is root outside (userns-remap)"},
-    {"uid-range", "containers have the uid of who owns FILES_DIR, or of who runs Jerboa"},
-    {"landlock", "containers have none"},
-    {0},
-};
+static const struct engine_gap *gaps(void)
+{
+    static const struct engine_gap list[] = {
+        {"user-namespace", "the daemon decides whether root inside is root outside (userns-remap)"},
+        {"uid-range", "containers have the uid of who owns FILES_DIR, or of who runs Jerboa"},
+        {"landlock", "containers have none"},
+        {0},
+    };
+
+    return list;
+}
 
 /* ---- the plan: what every container has ---- */
 
@@ -55,11 +48,12 @@ static const char *const walls[] = {
     "--workdir=/",
     "--stop-timeout=1",
     "--security-opt=no-new-privileges",
-    "--security-opt=seccomp=/proc/self/fd/3", /* SECCOMP_FD */
+    "--security-opt=seccomp=/proc/self/fd/3", /* see engine/client.c */
     "--cap-drop=ALL",
     "--cap-add=SETPCAP",
     "--cap-add=SETUID",
-    "--cap-add=SETGID", /* for init alone, which gives them up */
+    "--cap-add=SETGID",
+    "--cap-add=CHOWN", /* for init alone, which gives them up */
     "--user=0:0",
     "--entrypoint=/.jerboa/init",
     NULL,
@@ -82,13 +76,13 @@ static void add(json_t *list, char *word_take)
     free(word_take);
 }
 
-static void add_tmpfs(json_t *list, const struct engine_spec *spec, const struct stat *owner)
+static void add_tmpfs(json_t *list, const struct engine_spec *spec, const struct dialect *d)
 {
     for (size_t i = 0; i < sizeof writable / sizeof writable[0]; i++)
-        add(list, str_format("--tmpfs=%s:rw,exec,nosuid,nodev,size=%lld,mode=%s,uid=%u,gid=%u",
-                             writable[i].target,
-                             writable[i].is_small ? 1LL << 20 : (long long)spec->disk_bytes,
-                             writable[i].mode, (unsigned)owner->st_uid, (unsigned)owner->st_gid));
+        add(list,
+            str_format("--tmpfs=%s:rw,exec,nosuid,nodev,size=%lld,mode=%s%s", writable[i].target,
+                       writable[i].is_small ? 1LL << 20 : (long long)spec->disk_bytes,
+                       writable[i].mode, d->tmpfs));
     add(list, str_format("--shm-size=%lld", (long long)spec->disk_bytes));
 }
 
@@ -152,14 +146,15 @@ static void add_file(json_t *entries, const char *target, const char *text)
 
 /* ---- the plan ---- */
 
-static void add_network(json_t *list, const struct engine_spec *spec)
+static void add_network(json_t *list, const struct engine_spec *spec, const struct dialect *d)
 {
     add(list, str_format("--network=%s", spec->host_network ? "host" : "none"));
     if (spec->host_network)
         return;
     add(list, str_dup("--cap-add=NET_ADMIN")); /* of an empty network: init leads connections to
                                                   itself, then gives it up */
-    add(list, str_dup("--dns=198.18.0.2"));    /* any address will do: all queries go to init */
+    if (d->resolver)
+        add(list, str_dup(d->resolver));
 }
 
 static void add_words(json_t *list, const struct engine_spec *spec, const struct stat *owner)
@@ -168,6 +163,8 @@ static void add_words(json_t *list, const struct engine_spec *spec, const struct
     if (!spec->host_network)
         add(list, str_dup("egress"));
     add(list, str_format("user=%u:%u", (unsigned)owner->st_uid, (unsigned)owner->st_gid));
+    for (size_t i = 0; i < sizeof writable / sizeof writable[0]; i++)
+        add(list, str_format("own=%s", writable[i].target));
     add(list, str_format("fds=%lld", (long long)spec->fds));
     for (size_t i = 0; i < spec->n_host_loopback; i++)
         add(list, str_format("loopback=%s,%u", spec->host_loopback[i].address,
@@ -175,24 +172,29 @@ static void add_words(json_t *list, const struct engine_spec *spec, const struct
 }
 
 /* What code writes in FILES_DIR belongs to its owner; without one it is whoever runs Jerboa. */
-static int find_owner(const struct engine_spec *spec, struct stat *ret, struct err *e)
+static int find_owner(const struct engine_spec *spec, const struct dialect *d, struct stat *ret,
+                      struct err *e)
 {
+    *ret = (struct stat){0};
+    if (d->is_rootless)
+        return 0; /* who is root inside */
     *ret = (struct stat){.st_uid = geteuid(), .st_gid = getegid()};
     if (spec->files_dir && stat(spec->files_dir, ret) < 0)
         return err_sys(e, "%.150s", spec->files_dir);
     return 0;
 }
 
-static json_t *plan(const struct engine_spec *spec, struct err *e)
+json_t *docker_plan(const struct engine_spec *spec, const struct dialect *d, struct err *e)
 {
-    json_t *list = json_array(), *entries = json_array();
+    const char *runtime = spec->oci_runtime ? spec->oci_runtime : d->runtime;
+    json_t     *list = json_array(), *entries = json_array();
     json_t *made = json_pack("{s:s, s:o, s:o}", "program", spec->engine->name, "arguments", list,
                              "entries", entries);
     struct stat owner;
 
     if (spec->strict) {
-        err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s", gaps[0].name,
-                gaps[0].why);
+        err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s",
+                spec->engine->gaps()->name, spec->engine->gaps()->why);
         json_decref(made);
         return NULL;
     }
@@ -200,14 +202,16 @@ static json_t *plan(const struct engine_spec *spec, struct err *e)
         abort();
     for (const char *const *word = walls; *word; word++)
         add(list, str_dup(*word));
-    if (find_owner(spec, &owner, e) < 0 || add_binds(list, entries, spec, e) < 0) {
+    if (find_owner(spec, d, &owner, e) < 0 || add_binds(list, entries, spec, e) < 0) {
         json_decref(made);
         return NULL;
     }
     add(list, str_format("--label=mcp-server-run-id=%s", run_id()));
     add_limits(list, spec);
-    add_tmpfs(list, spec, &owner);
-    add_network(list, spec);
+    add_tmpfs(list, spec, d);
+    if (runtime)
+        add(list, str_format("--runtime=%s", runtime));
+    add_network(list, spec, d);
     add(list, str_dup(spec->runtime_dir)); /* the image */
     add_words(list, spec, &owner);
     add_file(entries, layout_gate, gate_text);
@@ -224,7 +228,7 @@ static const char node_bundle[] = "NODE_EXTRA_CA_CERTS=" BUNDLE, bundle[] = "SSL
 
 #define ENVIRONMENT search_path, "HOME=/root", "LANG=C.UTF-8", "USER=root"
 
-static const char *const *environment(const struct engine_spec *spec)
+const char *const *docker_environment(const struct engine_spec *spec)
 {
     static const char *const lists[2][2][8] = {
         {{ENVIRONMENT}, {ENVIRONMENT, npmrc}},
@@ -233,61 +237,12 @@ static const char *const *environment(const struct engine_spec *spec)
     return lists[native_bundle() != NULL][spec->npmrc != NULL];
 }
 
-/* ---- starting it ---- */
-
-/* The client reads it from its descriptor, so that there is no file to be found, or to be left. */
-static int open_seccomp(struct err *e)
+static json_t *plan(const struct engine_spec *spec, struct err *e)
 {
-    autofd int fd = memfd_create("seccomp.json", MFD_CLOEXEC);
-
-    if (fd < 0 || fd_write_all(fd, seccomp_text, strlen(seccomp_text)) < 0)
-        return err_sys(e, "write the seccomp table");
-    lseek(fd, 0, SEEK_SET);
-    return take_fd(&fd);
+    /* Any address will do for a resolver: all queries go to init. */
+    return docker_plan(spec, &(struct dialect){.tmpfs = "", .resolver = "--dns=198.18.0.2"}, e);
 }
 
-/* `docker`, its arguments, and what cannot be part of a plan that is compared: the time. */
-static const char **compose(const char *program, const json_t *arguments, char **ret_label)
-{
-    size_t       n = json_array_size(arguments), to = 0;
-    const char **argv = calloc(n + 3, sizeof *argv);
-
-    if (!argv)
-        abort();
-    *ret_label = str_format("--label=mcp-creation-timestamp=%lld", (long long)run_id_now_ms());
-    argv[to++] = program;
-    argv[to++] = json_string_value(json_array_get(arguments, 0)); /* run */
-    argv[to++] = *ret_label;
-    for (size_t i = 1; i < n; i++)
-        argv[to++] = json_string_value(json_array_get(arguments, i));
-    return argv;
-}
-
-static int start(const json_t *plan, struct engine_ends *ret, struct child *child,
-                 struct event_base *base, void (*exited)(void *owner, int status), void *owner,
-                 struct err *e)
-{
-    const char           *program = json_string_value(json_object_get(plan, "program"));
-    autofree char        *label = NULL;
-    autofree const char **argv = compose(program, json_object_get(plan, "arguments"), &label);
-    autofd int in_read = -1, in_write = -1, out_read = -1, out_write = -1, said_read = -1,
-               said_write = -1, seccomp = -1;
-    char path[PATH_MAX];
-
-    if (program_on_path(program, path) < 0)
-        return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
-    seccomp = open_seccomp(e);
-    TRY(seccomp);
-    TRY(engine_open_pipe(&in_read, &in_write, e));
-    TRY(engine_open_pipe(&out_read, &out_write, e));
-    TRY(engine_open_pipe(&said_read, &said_write, e));
-    fd_set_nonblock(said_read, true);
-    struct child_fd fds[] = {
-        {in_read, 0}, {out_write, 1}, {said_write, 2}, {seccomp, SECCOMP_FD}, {-1, -1}};
-    TRY(child_start(child, base, path, argv, (const char *const *)environ, fds, exited, owner, e));
-    *ret = (struct engine_ends){take_fd(&in_write), take_fd(&out_read), -1, take_fd(&said_read)};
-    return 0;
-}
-
-const struct engine docker = {"docker", plan, environment, start, NULL, END_MS, gaps};
-const struct engine podman = {"podman", plan, environment, start, NULL, END_MS, gaps};
+const struct engine docker = {
+    "docker", plan, docker_environment, client_start, NULL, DOCKER_END_MS, gaps,
+};
