@@ -50,7 +50,7 @@ async function everybody() {
   const ours = await ourTurn(program, home);
   undo.push(ours.end);
   writeScripts(dir, (dependency) => nodeModules(home, dependency));
-  const turns = [ours], told = {}, machine = { build, dir, node, npmEnv: npmEnv() };
+  const turns = [ours], told = {}, machine = { build, program, home, dir, node, npmEnv: npmEnv() };
   for (const [who, { name, make }] of Object.entries(peers)) {
     told[who] = { name };
     try {
@@ -97,11 +97,12 @@ try {
   const { ours, turns, told } = await everybody();
   const { samples, reasons } = await takeTurns(turns, { rounds, pauseMs, signal: interrupt.signal, told: (round) => say(`round ${round} of ${rounds}`) });
   for (const [who, of] of Object.entries(reasons)) told[who].reasons = of;
-  const resident = residentMiB(ours.pid);
+  const resident = residentMiB(ours.pid), more = [];
+  for (const { who, figures } of turns) if (figures && !reasons[who]) more.push(...await figures(samples));
   await end();
   await settle();
   const version = execFileSync(program, ['--version'], { encoding: 'utf8' }).trim().split(' ').at(-1);
-  const r = report({ samples, peers: told, figures: await figures(samples, resident), rounds, pauseMs, version, load });
+  const r = report({ samples, peers: told, figures: [...await figures(samples, resident), ...more], rounds, pauseMs, version, load });
   writeFileSync(path.join(build, 'bench.json'), `${JSON.stringify(r, null, 1)}\n`);
   writeFileSync(path.join(build, 'bench.svg'), draw(r));
   writeFileSync(path.join(build, 'bench.md'), `${toText(r)}\n`);

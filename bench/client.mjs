@@ -47,6 +47,7 @@ export function start(program, args, env) {
       send({ method: 'notifications/initialized' });
     },
     call: async (name, args) => succeeded(name, await ask('tools/call', { name, arguments: args })),
+    kill: () => child.kill('SIGKILL'),
     /** Its input ends, so it does. */
     async close() {
       child.stdin.end();

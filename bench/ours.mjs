@@ -59,15 +59,28 @@ function printed({ structuredContent }, prints) {
   if (structuredContent.stdout !== prints) throw new Error(`printed ${JSON.stringify(structuredContent.stdout)}`);
 }
 
+/** A sandbox that is kept for some steps. */
+export async function aSandbox(server, time) {
+  const { content: [{ text: container_id }] } = await time('initialize', () => server.call('sandbox_initialize', {}));
+  printed(await time('run_js', () => server.call('run_js', { container_id, code: scripts.hello.code })), scripts.hello.prints);
+  const { structuredContent: { commands } } = await time('exec', () => server.call('sandbox_exec', { container_id, commands: [echo.command] }));
+  if (commands[0].stdout !== echo.prints) throw new Error(`sandbox_exec printed ${commands[0].stdout}`);
+  await time('stop', () => server.call('sandbox_stop', { container_id }));
+}
+
+/** A script in a sandbox of its own. */
+export async function aScript(server, { code, prints, dependencies }) {
+  printed(await server.call('run_js_ephemeral', { code, dependencies }), prints);
+}
+
 /** The turn of a server that lives as long as the rounds do. */
 export async function ourTurn(program, home) {
   const env = { JERBOA_HOME: home };
   const server = start(program, [], env);
   await server.open();
 
-  const ephemeral = async ({ code, prints, dependencies }) => printed(await server.call('run_js_ephemeral', { code, dependencies }), prints);
-  await ephemeral(scripts.lodash); // the packages come from the registry once
-  await ephemeral(scripts.express);
+  await aScript(server, scripts.lodash); // the packages come from the registry once
+  await aScript(server, scripts.express);
 
   return {
     who: 'jerboa', must: true, pid: server.pid,
@@ -79,14 +92,9 @@ export async function ourTurn(program, home) {
       });
       await another.close();
 
-      const { content: [{ text: container_id }] } = await time('initialize', () => server.call('sandbox_initialize', {}));
-      printed(await time('run_js', () => server.call('run_js', { container_id, code: scripts.hello.code })), scripts.hello.prints);
-      const { structuredContent: { commands } } = await time('exec', () => server.call('sandbox_exec', { container_id, commands: [echo.command] }));
-      if (commands[0].stdout !== echo.prints) throw new Error(`sandbox_exec printed ${commands[0].stdout}`);
-      await time('stop', () => server.call('sandbox_stop', { container_id }));
-
-      for (const key of ['hello', 'lodash', 'express']) await time(key, () => ephemeral(scripts[key]));
-      await time('layer', () => ephemeral({ ...scripts.express, dependencies: scripts.express.dependencies.map(neverAsked) }));
+      await aSandbox(server, time);
+      for (const key of ['hello', 'lodash', 'express']) await time(key, () => aScript(server, scripts[key]));
+      await time('layer', () => aScript(server, { ...scripts.express, dependencies: scripts.express.dependencies.map(neverAsked) }));
     },
     async end() {
       await server.close();

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 
 import { startDocker } from './docker.mjs';
+import { onDocker } from './engine.mjs';
 import { run } from './programs.mjs';
 import { echo, scripts } from './work.mjs';
 
@@ -76,9 +77,10 @@ function sandboxRuntime({ build, dir, node }) {
 
 // ---- the predecessor's sequence of docker commands, without its server ----
 
-async function docker({ build, dir, node, npmEnv }) {
-  const { version, docker, end } = await startDocker(build, path.dirname(path.dirname(node)));
-  const name = 'bench';
+async function docker(machine) {
+  const { build, dir, node, npmEnv } = machine, name = 'bench';
+  machine.daemon = await startDocker(build, path.dirname(path.dirname(node)), { tags: ['node:lts-slim'] });
+  const { version, docker, end } = machine.daemon;
   const make = () => docker('run', '-d', '--network', 'host', '--memory', '512m', '--cpus', '1', '--workdir', '/workspace',
     '--label', 'bench=true', ...npmEnv.flatMap((pair) => ['-e', pair]), '--name', name, 'bench', 'tail', '-f', '/dev/null');
   const remove = () => docker('rm', '-f', name);
@@ -98,6 +100,7 @@ async function docker({ build, dir, node, npmEnv }) {
       await time('initialize', make);
       await time('run_js', () => script('hello'));
       await time('exec', () => docker('exec', name, '/bin/sh', '-c', echo.command));
+      await time('exec node', () => docker('exec', name, 'node', 'index.js'));
       await time('stop', remove);
       for (const key of Object.keys(scripts))
         await time(key, async () => {
@@ -112,10 +115,11 @@ async function docker({ build, dir, node, npmEnv }) {
   };
 }
 
-/** In the order of the table. */
+/** In the order of the table; the last one is in the daemon of the one before. */
 export const peers = {
   node: { name: 'bare node', make: bareNode },
   bwrap: { name: 'bubblewrap', make: bubblewrap },
   srt: { name: 'sandbox-runtime', make: sandboxRuntime },
   docker: { name: 'docker sequence', make: docker },
+  onDocker: { name: 'jerboa on docker', make: onDocker },
 };

@@ -11,6 +11,7 @@ const PLOT = WIDTH - LEFT - RIGHT;
 /** Light and dark colours, apart for the colour-blind too; shapes differ as well. Each shape has its centre at 0,0. */
 const marks = {
   jerboa: { name: 'jerboa', light: '#c2410c', dark: '#fb923c', shape: '<circle r="5.2"/>' },
+  onDocker: { name: 'jerboa on docker', light: '#8a6100', dark: '#e0b03c', shape: '<circle r="3.6"/>' },
   node: { name: 'bare node', light: '#57606a', dark: '#a3adb8', shape: '<path d="M-1.6-4.4h3.2v8.8h-3.2z"/>' },
   bwrap: { name: 'bubblewrap', light: '#0969a8', dark: '#58b4f0', shape: '<path d="M-3.6-3.6h7.2v7.2h-7.2z"/>' },
   srt: { name: 'sandbox-runtime', light: '#a0368c', dark: '#e48fd0', shape: '<path d="M0-4.6l4.6 8h-9.2z"/>' },

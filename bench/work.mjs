@@ -37,3 +37,11 @@ export const bars = {
   ungated: { name: 'a ready sandbox without a Node, of ten: PSS', unit: 'MiB', most: 1 },
   live: { name: 'live sandboxes of one server', unit: '', least: 200 },
 };
+
+/** The same of the docker engine, beside the commands of the same daemon. */
+export const dockerBars = {
+  ready: { name: 'on docker: sandbox_initialize, one is ready', unit: 'ms', most: 3 },
+  exec: { name: 'on docker: docker exec echo ÷ sandbox_exec', unit: 'x', least: 10 },
+  run: { name: 'on docker: docker exec node ÷ run_js', unit: 'x', least: 10 },
+  left: { name: 'on docker: the longest that a killed server left a container, of 20', unit: 's', most: 5 },
+};

@@ -88,7 +88,8 @@ int main(int argc, char **argv)
              (const char *const[]){
                  "valgrind", "-q", "--leak-check=full", "--show-leak-kinds=definite",
                  "--errors-for-leak-kinds=definite", "--trace-children=yes",
-                 "--trace-children-skip=*/jerboa-jail,*/jerboa-init,*/node,*/sh", log, NULL};
+                 "--trace-children-skip=*/jerboa-jail,*/jerboa-init,*/node,*/sh,*/docker,*/podman",
+                 log, NULL};
          *w; w++)
         command[n++] = *w;
     for (int i = 2; i <= argc; i++)
