@@ -64,6 +64,11 @@ test-docker: all ## the tools' tests on the docker engine, with a daemon of our 
 	@tools/npm-ci $(BUILD) tests/integration >/dev/null
 	@JERBOA_BUILD=$(BUILD) "$$($(BUILD)/jerboa pull)/bin/node" tests/engines/run.mjs docker tests/engines/docker.test.mjs tests/integration/tools.test.mjs tests/integration/tools-dependencies.test.mjs
 
+test-podman: all ## the tools' tests on podman, in a place of its own, as root and as an ordinary user; root
+	@PACKAGES=tests/engines/packages-podman.txt tools/packages $(SUDO)
+	@tools/npm-ci $(BUILD) tests/integration >/dev/null
+	@JERBOA_BUILD=$(BUILD) "$$($(BUILD)/jerboa pull)/bin/node" tests/engines/run.mjs podman tests/engines/*.test.mjs tests/integration/tools.test.mjs tests/integration/tools-dependencies.test.mjs
+
 bench-short: all ## a third of each bar, without peers: what CI demands
 	@bench/run $(BUILD) short
 
@@ -109,4 +114,4 @@ $(ASAN)/build.ninja: | $(STAMP)
 	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
 	@mv $(ASAN).log $(ASAN)/setup.log
 
-.PHONY: all run test test-docker conformance test-full cross guest chaos soak faults memcheck analyze bench bench-short bench-profile bench-parts fuzz format install clean help
+.PHONY: all run test test-docker test-podman conformance test-full cross guest chaos soak faults memcheck analyze bench bench-short bench-profile bench-parts fuzz format install clean help

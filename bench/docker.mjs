@@ -34,7 +34,8 @@ cp -a "$runtime/bin" "$runtime/lib" "$root/usr/local"
 tar -C "$root" -cf "$root.tar" .
 rm -rf "$root"`;
 
-function archive(dir, runtime) {
+/** The image of this runtime: a tar, made once. */
+export function archive(dir, runtime) {
   const made = createHash('sha256').update(recipe).digest('hex').slice(0, 8);
   const file = path.join(dir, `image-${path.basename(runtime)}-${made}.tar`);
   if (!existsSync(file)) {

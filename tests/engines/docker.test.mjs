@@ -1,5 +1,5 @@
-// The docker engine where it differs from native: images, labels, what init gives up, what is left after a kill. The rest is the suite itself, on
-// docker: run.mjs beside it, which also runs this file, with a daemon of its own.
+// The docker engine, and podman's, where they differ from native: images, labels, what init gives up, what is left after a kill. The rest is the suite
+// itself, on them: run.mjs beside it, which also runs this file, with a daemon of its own.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';
@@ -15,7 +15,7 @@ const docker = async (...args) => (await promisify(execFile)(engine, args)).stdo
 const quiet = (r) => ({ ...r, stderr: r.stderr.replace(/^warn sandbox missing walls: .*\n/m, '') });
 const none = async () => (await docker('ps', '--all', '--quiet', '--filter', 'label=mcp-sandbox=true')) === '';
 
-describe('docker', limit, () => {
+describe(engine, limit, () => {
   test('code has no right that init had: no capability, no privilege, two filters', async () => {
     const status = answer(quiet(await run(['-e', `import fs from 'node:fs';
       console.log(JSON.stringify(Object.fromEntries(fs.readFileSync('/proc/self/status', 'utf8').split('\\n').map((line) => line.split(':\\t')))))`])));
@@ -61,9 +61,18 @@ describe('docker', limit, () => {
   test('files of the user belong to the owner of the folder', async (t) => {
     const dir = tempDir(t);
     fs.chownSync(dir, 1234, 2345);
-    answer(quiet(await run(['--files', dir, '-e', `import fs from 'node:fs'; fs.writeFileSync('files/x', 'y'); console.log(process.getuid())`])));
+    const seen = answer(quiet(await run(['--files', dir, '-e', `import fs from 'node:fs'; fs.writeFileSync('files/x', 'y');
+      const owner = (path) => { const { uid, gid } = fs.statSync(path); return [uid, gid]; };
+      console.log(JSON.stringify([[process.getuid(), process.getgid()], owner('/workspace'), owner(process.env.HOME), owner('/tmp')]))`])));
+    assert.deepEqual(seen, Array(4).fill([1234, 2345]));
     const { uid, gid } = fs.statSync(path.join(dir, 'x'));
     assert.deepEqual([uid, gid], [1234, 2345]);
+  });
+
+  test('--runtime names what starts containers', async () => {
+    assert.equal(answer(quiet(await run(['--runtime', 'runc', '-e', 'console.log(7)']))), 7);
+    assert.match((await run(['--runtime', 'jerboa-nothing', '-e', '1'])).stderr, /^jerboa: .*jerboa-nothing/m);
+    assertRefused(await run(['--engine', 'native', '--runtime', 'runc', '-e', '1']), /--runtime is of --engine docker and podman/);
   });
 
   test('containers have our labels', async () => {
@@ -77,7 +86,7 @@ describe('docker', limit, () => {
   });
 
   test('an image that is not there, one without Node, one that is no name', async (t) => {
-    assert.match((await run(['--image', 'jerboa.invalid/nothing:1', '-e', '1'])).stderr, /\njerboa: docker cannot pull the image 'jerboa\.invalid\/nothing:1'/);
+    assert.match((await run(['--image', 'jerboa.invalid/nothing:1', '-e', '1'])).stderr, new RegExp(`\\njerboa: ${engine} cannot pull the image 'jerboa\\.invalid/nothing:1'`));
     const dir = tempDir(t), archive = path.join(dir, 'x.tar');
     fs.mkdirSync(path.join(dir, 'etc'));
     await promisify(execFile)('tar', ['-C', dir, '-cf', archive, 'etc']);
@@ -94,7 +103,7 @@ describe('docker', limit, () => {
     const home = tempDir(t), [over, live] = ['0', '1'].map((digit) => digit.repeat(32));
     fs.mkdirSync(path.join(home, 'runs'));
     fs.writeFileSync(path.join(home, 'runs', over), '');
-    const left = (id) => docker('run', '--detach', '--network=none', '--label=mcp-sandbox=true', `--label=mcp-server-run-id=${id}`, 'node:24', 'sleep', '1000');
+    const left = (id) => docker('run', '--detach', '--runtime=runc', '--network=none', '--label=mcp-sandbox=true', `--label=mcp-server-run-id=${id}`, 'node:24', 'sleep', '1000');
     const [dead, others] = [await left(over), await left(live)];
     t.after(() => docker('rm', '--force', others));
     const r = await start(['pull', '--engine', engine, 'node:24'], { env: { JERBOA_HOME: home } }).ended;

@@ -1,34 +1,42 @@
 // run.mjs: tests of the native engine, on another one.
 //
-//   node tests/engines/run.mjs docker FILE…
+//   node tests/engines/run.mjs docker|podman FILE…
 //
-// A daemon of our own is started on a private socket (bench/docker.mjs), with an image made of this machine's files that has the names which the
-// tests ask for; the files run with JERBOA_TEST_ENGINE, which tests/integration/jerboa.mjs makes every server's and every run's engine.
+// A daemon of our own is started on a private socket (bench/docker.mjs), or podman gets a place of its own (podman.mjs), with an image made of this
+// machine's files that has the names which the tests ask for; the files run with JERBOA_TEST_ENGINE, which tests/integration/jerboa.mjs makes every server's and every run's engine.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { startDocker } from '../../bench/docker.mjs';
 import { run } from '../../bench/programs.mjs';
+import { startPodman } from './podman.mjs';
 
 const build = path.resolve(process.env.JERBOA_BUILD ?? 'build');
 const [engine, ...files] = process.argv.slice(2);
-if (engine !== 'docker' || files.length === 0) {
-  console.error('usage: run.mjs docker FILE…');
+
+/** How each is started: its command, what finds it, and what runs where it can be found. */
+const engines = {
+  docker: async (...args) => { const d = await startDocker(...args); return { ...d, client: d.docker, env: { DOCKER_HOST: `unix://${d.socket}` }, around: (argv) => argv }; },
+  podman: startPodman,
+};
+if (!Object.hasOwn(engines, engine) || files.length === 0) {
+  console.error('usage: run.mjs docker|podman FILE…');
   process.exit(2);
 }
 const runtime = (await run(path.join(build, 'jerboa'), ['pull'], {})).trim();
-const daemon = await startDocker(build, runtime, { name: 'on-engine', tags: ['node:lts-slim', 'node:lts', 'node:24', 'node:24-slim'] });
+const daemon = await engines[engine](build, runtime, { name: 'on-engine', tags: ['node:lts-slim', 'node:lts', 'node:24', 'node:24-slim'] });
 
 /** A container that ends goes by itself, soon. */
 async function leftovers(until) {
-  const left = (await daemon.docker('ps', '--all', '--format', '{{.ID}} {{.Status}}')).trim();
+  const left = (await daemon.client('ps', '--all', '--format', '{{.ID}} {{.Status}}')).trim();
   return left && Date.now() < until ? leftovers(until) : left;
 }
 
 let status = 1;
 try {
-  const env = { ...process.env, JERBOA_TEST_ENGINE: engine, JERBOA_TEST_CGROUP: daemon.group, DOCKER_HOST: `unix://${daemon.socket}`, JERBOA_BUILD: build };
-  const child = spawn(process.execPath, ['--test', '--test-reporter=tap', '--test-concurrency=1', ...files], { env, stdio: ['ignore', 'inherit', 'inherit'] });
+  const env = { ...process.env, JERBOA_TEST_ENGINE: engine, JERBOA_TEST_CGROUP: daemon.group, ...daemon.env, JERBOA_BUILD: build };
+  const [file, ...args] = daemon.around([process.execPath, '--test', '--test-reporter=tap', '--test-concurrency=1', ...files]);
+  const child = spawn(file, args, { env, stdio: ['ignore', 'inherit', 'inherit'] });
   [status] = await once(child, 'exit');
   const left = await leftovers(Date.now() + 5000);
   if (left) {
