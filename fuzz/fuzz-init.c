@@ -5,7 +5,10 @@
  * memory, read back after every turn: whatever init sends must be frames that init may send.
  *
  * channel.c, egress.c and their like are included, not linked: their tables have no function that
- * empties them (init ends with them), and their bounds are asserted here. */
+ * empties them (init ends with them), and their bounds are asserted here.
+ *
+ * Built with ALONE it is the init of a container (init/alone.h): programs have leaders, and what a
+ * jail is asked elsewhere, it is asked. Each end of a group must be answered, at once and once. */
 #include "init/channel.c"
 #include "init/dial.c"
 #include "init/egress.c"
@@ -16,9 +19,16 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include "init/group.h"
 #include "init/inbox.h"
 #include "init/outbox.h"
 #include "world.h"
+
+#ifdef ALONE
+#define SENDER (PEER_INIT | PEER_JAIL)
+#else
+#define SENDER PEER_INIT
+#endif
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -30,6 +40,37 @@ static void redirect_stdout(void)
     close(fd);
     signal(SIGPIPE, SIG_IGN);
 }
+
+/* ---- ends of groups ---- */
+
+static size_t n_asked, n_answered; /* in one turn */
+
+void __real_group_handle(const struct frame *f);
+void __wrap_group_handle(const struct frame *f);
+
+void __wrap_group_handle(const struct frame *f)
+{
+    n_asked += f->type == FRAME_GROUP_END || f->type == FRAME_GROUP_DROP;
+    __real_group_handle(f);
+}
+
+/* What was counted since the last one: the world counts each time that it is asked. */
+static void check_answer(const struct frame *f)
+{
+    struct message_group_ended m;
+
+    assert(message_unpack_group_ended(f, &m, NULL) == 0);
+    assert(m.oom_kills == 1 && m.forks_refused == 2 && m.peak_bytes > 0);
+    n_answered++;
+}
+
+static void check_answers(void)
+{
+    assert(n_asked == n_answered);
+    n_asked = n_answered = 0;
+}
+
+/* ---- what it sends, and what it holds ---- */
 
 static void check_output(void)
 {
@@ -44,8 +85,10 @@ static void check_output(void)
     at = bytes = mmap(NULL, left, PROT_READ, MAP_SHARED, 1, 0);
     assert(bytes != MAP_FAILED);
     for (; left > 0; at += n, left -= (size_t)n) {
-        n = frame_parse(at, left, PEER_INIT, &f, NULL);
-        assert(n > 0);
+        n = frame_parse(at, left, SENDER, &f, NULL);
+        assert(n > 0 && f.type != FRAME_WALLS && f.type != FRAME_ATTACHED);
+        if (f.type == FRAME_GROUP_ENDED)
+            check_answer(&f);
     }
     munmap((void *)bytes, (size_t)size);
     assert(ftruncate(1, 0) == 0 && lseek(1, 0, SEEK_SET) == 0);
@@ -70,6 +113,7 @@ static void check_bounds(void)
         for (int k = 0; k < 2; k++)
             assert(c->outputs[k].credit <= WINDOW_FROM_INIT);
         assert(c->kind == CHANNEL_PROCESS ? c->file_fd < 0 : c->file_fd >= 0 && c->pid == 0);
+        assert(c->has_leader == (c->exit_fd >= 0));
     }
     for (size_t i = 0; i < EGRESS_CONNECTIONS_MAX; i++)
         if (connections[i].id) {
@@ -106,6 +150,7 @@ static void turn(void)
     check_bounds();
     outbox_flush();
     check_output();
+    check_answers();
 }
 
 /* Pieces of several sizes, so that frames are cut anywhere. */
@@ -167,6 +212,7 @@ static void empty_tables(void)
     for (size_t i = 0; i < SCANS_MAX; i++)
         if (scans[i].id)
             close_scan(&scans[i]);
+    lost_leader = false;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -178,6 +224,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         redirect_stdout();
         if (egress_open(NULL) < 0)
             abort();
+        if (SENDER & PEER_JAIL) {
+            group_enable();
+            world_give_leaders();
+        }
     }
     ready = true;
     inbox_init(&inbox);

@@ -97,6 +97,17 @@ static const struct seed {
      "4:data 7:data 5:reset 9:bulk 3:end 4:reset 6:scan-d 7:end 9:bulk"},
     {"init/spawn-on-a-channel-of-init", "hello ^1:cat"},
 
+    {"init-alone/run", "hello 1:group-make 1:cat 1:group-run 1:data 1:end 9:bulk 1:group-end"},
+    {"init-alone/ended-while-it-runs", "hello 1:group-make 1:wait 1:group-end 1:data 1:kill"},
+    {"init-alone/ended-twice", "hello 1:yes 1:group-end 1:group-end 9:bulk 1:group-drop"},
+    {"init-alone/dropped", "hello 1:group-make 1:group-drop 1:wait 1:group-drop"},
+    {"init-alone/never-started", "hello 7:group-end 2:file 2:group-end 2:data 2:end"},
+    {"init-alone/beside-each-other", "hello 1:wait 2:cat 3:exit 4:yes 2:group-end 9:bulk "
+                                     "3:group-end 1:group-end 4:kill 4:group-end"},
+    {"init-alone/leader-killed", "hello 1:kills 2:wait 3:serve 9:bulk 1:group-end 2:group-end"},
+    {"init-alone/killed-then-ended", "hello 1:wait 1:kill 1:group-end 9:bulk"},
+    {"init-alone/on-a-connection", "hello 1:serve 2:dial 9:bulk 2:group-end 2:data 9:bulk"},
+
     {"server/good-run", "+0 " GOOD_RUN},
     {"server/good-run-at-once", "+16 " GOOD_RUN},
     {"server/cancelled", "+1 " GOOD_RUN},
@@ -365,6 +376,7 @@ static const struct word {
     {"yes", FRAME_SPAWN, 0, spawn, "/bin/yes"},
     {"exit", FRAME_SPAWN, 0, spawn, "/bin/x"},
     {"wait", FRAME_SPAWN, 0, spawn, "/bin/wait"},
+    {"kills", FRAME_SPAWN, 0, spawn, "/bin/kills"},
     {"missing", FRAME_SPAWN, 0, spawn, "/bin/none"},
     {"file", FRAME_WRITE_FILE, 0, file, "/workspace/a"},
     {"file-n", FRAME_WRITE_FILE, 0, file, "/workspace/n"},

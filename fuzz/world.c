@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -23,10 +24,13 @@ static struct program {
     bool ended; /* and not waited for yet */
     int  status;
     int  in, out, err;
-    int  net; /* its socket, or -1 */
+    int  net;         /* its socket, or -1 */
+    bool lost_leader; /* and told nobody */
 } programs[CHANNELS_MAX * 2];
 
-static size_t n_programs;
+static size_t   n_programs;
+static bool     has_leaders;
+static uint64_t n_counted;
 
 static const char *last_part(const char *path)
 {
@@ -45,6 +49,22 @@ static void end_program(struct program *p, int status)
     fd_close(&p->out);
     fd_close(&p->err);
     fd_close(&p->net);
+}
+
+void world_give_leaders(void)
+{
+    has_leaders = true;
+}
+
+/* A leader tells of its program by the descriptor that it was given: the file's size is its number.
+ */
+static int open_exit(size_t program)
+{
+    int fd = memfd_create("exit", MFD_CLOEXEC);
+
+    if (fd < 0 || ftruncate(fd, (off_t)program) < 0)
+        abort();
+    return fd;
 }
 
 int world_launch(const struct message_spawn *m, struct launched *ret, struct err *e)
@@ -68,25 +88,51 @@ int world_launch(const struct message_spawn *m, struct launched *ret, struct err
         fd_close(&in[1]);
     *p = (struct program){
         .what = what ? what : '?', .in = in[0], .out = out[1], .err = err[1], .net = -1};
-    *ret = (struct launched){FIRST_PID + (pid_t)n_programs++, in[1], out[0], err[0]};
+    *ret = (struct launched){FIRST_PID + (pid_t)n_programs,
+                             in[1],
+                             out[0],
+                             err[0],
+                             .has_leader = has_leaders,
+                             .exit_fd = has_leaders ? open_exit(n_programs) : -1};
+    n_programs++;
     return 0;
 }
 
-/* Nobody has a leader here. */
+static struct program *led_by(int exit_fd)
+{
+    struct stat st;
+
+    if (!has_leaders || fstat(exit_fd, &st) < 0 || (size_t)st.st_size >= n_programs)
+        abort();
+    return &programs[st.st_size];
+}
+
 bool world_read_exit(int exit_fd, int *status, struct rusage *usage)
 {
-    (void)exit_fd, (void)status, (void)usage;
-    return true;
+    const struct program *p = led_by(exit_fd);
+
+    for (size_t i = 0; p->lost_leader && i < n_programs; i++)
+        end_program(&programs[i], SIGKILL); /* all but init */
+    *status = p->status;
+    usage->ru_maxrss = 2;
+    return !p->lost_leader;
 }
 
 void world_end(pid_t leader, int exit_fd)
 {
-    (void)leader, (void)exit_fd;
+    struct program *p = led_by(exit_fd);
+
+    if (p != &programs[leader - FIRST_PID])
+        abort();
+    end_program(p, SIGKILL);
 }
 
+/* They only rise, and each number is one of its own. */
 struct message_group_ended world_counters(void)
 {
-    return (struct message_group_ended){0};
+    n_counted++;
+    return (struct message_group_ended){
+        .oom_kills = n_counted, .forks_refused = 2 * n_counted, .peak_bytes = n_counted};
 }
 
 /* ---- the network ---- */
@@ -178,7 +224,10 @@ void world_turn(void)
             use_network(p);
         else if (p->what == 'x')
             end_program(p, 3 << 8);
-        else if (p->what == 'y')
+        else if (p->what == 'k') {
+            p->lost_leader = true;
+            end_program(p, SIGKILL);
+        } else if (p->what == 'y')
             n = write(p->out, bytes, sizeof bytes);
         else if (p->what == 'c' && (n = read(p->in, bytes, sizeof bytes)) == 0)
             end_program(p, 0);
@@ -209,15 +258,15 @@ int __wrap_kill(pid_t pid, int number)
 
 pid_t __wrap_wait4(pid_t pid, int *status, int options, struct rusage *usage)
 {
-    (void)pid;
-    (void)options;
     *usage = (struct rusage){.ru_maxrss = 1};
     for (size_t i = 0; i < n_programs; i++)
-        if (programs[i].ended && programs[i].what) {
+        if (programs[i].ended && programs[i].what && (pid < 0 || pid == FIRST_PID + (pid_t)i)) {
             programs[i].what = 0;
             *status = programs[i].status;
             return FIRST_PID + (pid_t)i;
         }
+    if (!(options & WNOHANG))
+        abort(); /* init would wait for ever */
     errno = ECHILD;
     return -1;
 }

@@ -139,6 +139,9 @@ static void on_runtime(void *owner, const struct runtime *runtime, const struct 
     b->wait = NULL;
     if (e->kind) {
         b->err = *e;
+        if (*b->all->spec.why_not_native)
+            err_set(&b->err, e->kind, "%s; native cannot work here: %s", e->msg,
+                    b->all->spec.why_not_native);
     } else {
         b->runtime = *runtime;
         if (b->engine == &native) /* what daemons have they keep themselves */
@@ -348,8 +351,11 @@ static void on_age(void *owner)
 static void on_news(void *owner)
 {
     struct box    *b = owner;
-    autofree char *sentence = str_format("fetching Node.js for %s, %lld s", b->image,
-                                         (long long)(clock_ms() - b->made_ms) / 1000);
+    long long      seconds = (long long)(clock_ms() - b->made_ms) / 1000;
+    autofree char *sentence =
+        b->engine == &native
+            ? str_format("fetching Node.js for %s, %lld s", b->image, seconds)
+            : str_format("%s gets the image %s, %lld s", b->engine->name, b->image, seconds);
 
     for (struct turn *t = b->line; t; t = t->next)
         if (t->ops->waits)
@@ -465,7 +471,8 @@ struct box *box_new(struct boxes *all, const struct box_spec *spec, struct shelf
     b->made_ms = clock_ms();
     later_init(&b->later, all->spec.base, step, b);
     b->engine = boxes_engine(all, b->image);
-    b->wait = runtimes_get(all->runtimes, b->engine, b->image, on_runtime, b);
+    b->wait = runtimes_get(all->runtimes, b->engine, b->image, boxes_may_pull(all, b->image),
+                           on_runtime, b);
     if (runtime_wait_fetches(b->wait))
         deadline_set(&b->news, 0);
     return b;

@@ -32,7 +32,9 @@ struct boxes_spec { /* what it points to must outlive the table */
     struct engine_spec   limits; /* of each; directories are filled in */
     const struct engine *of_node,
         *of_others; /* makes sandboxes of node images, and of others; of_others: or NULL */
-    struct egress_spec network; /* the operator's */
+    bool               pulls_any;      /* else images of node only, and `image` */
+    const char        *why_not_native; /* it was wanted and cannot work; "": it can, or was not */
+    struct egress_spec network;        /* the operator's */
     bool               host_network;
     int64_t            max;                /* at once */
     int64_t            max_each;           /* of one owner, as far as he can be recognised */

@@ -89,5 +89,6 @@ void                 boxes_leave(struct boxes *all); /* one that was somebody's 
 void                 boxes_forget(struct box *b);
 void                 boxes_fill_soon(struct boxes *all);
 const struct engine *boxes_engine(const struct boxes *all, const char *image);
+bool                 boxes_may_pull(const struct boxes *all, const char *image);
 json_t *boxes_plan(const struct boxes *all, const struct engine *engine, const char *runtime_dir,
                    const char *files_dir, bool host_network, struct err *e);

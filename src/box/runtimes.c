@@ -32,7 +32,8 @@ struct getting {
     struct child   child; /* jerboa-fetch, when it had to be asked */
     int            answer_fd;
     struct later   later;
-    bool           fetches;
+    bool           may_pull, fetches;
+    bool           is_telling; /* those who wait, one after the other */
     struct runtime runtime;
     struct err     err;
 };
@@ -85,10 +86,20 @@ static void getting_free(struct getting *g)
     free(g);
 }
 
+/* One that is killed loses nothing: the next one goes on from there. */
+static void end_fetch(struct getting *g)
+{
+    if (!g->fetches)
+        return;
+    child_end_all(&g->child);
+    child_done(&g->child);
+}
+
 static void tell_all(void *owner)
 {
     struct getting *g = owner;
 
+    g->is_telling = true;
     while (!TAILQ_EMPTY(&g->waits)) {
         struct runtime_wait *w = TAILQ_FIRST(&g->waits);
         TAILQ_REMOVE(&g->waits, w, entry);
@@ -100,16 +111,15 @@ static void tell_all(void *owner)
     getting_free(g);
 }
 
-/* `ID VERSION`, the second may be empty. */
+/* `ID VERSION`, the second may be empty; or why not. */
 static void take_image(struct getting *g, int status, const char *line)
 {
     struct known *k;
     size_t        id = strcspn(line, " ");
 
     if (status != 0 || id == 0 || id >= sizeof g->runtime.dir) {
-        err_set(&g->err, ERR_UNAVAILABLE,
-                "%s cannot give the image '%.100s'; why stands in the log", g->engine->name,
-                g->image);
+        err_set(&g->err, ERR_UNAVAILABLE, "%s",
+                *line && status != 0 ? line : "the container engine was asked in vain");
         return;
     }
     g->runtime = (struct runtime){.is_host = true};
@@ -144,8 +154,8 @@ static int fetch(struct getting *g, struct event_base *base, struct err *e)
     bool               is_native = g->engine == &native;
     autofree char     *program = program_find(is_native ? "jerboa-fetch" : "jerboa", e);
     const char *const  of_native[] = {"jerboa-fetch", version_answer, "runtime", g->image, NULL};
-    const char *const  of_others[] = {"jerboa", "pull",   "--engine", g->engine->name,
-                                      "--",     g->image, NULL};
+    const char *const  of_others[] = {"jerboa",        "image",  g->may_pull ? "pull" : "find",
+                                      g->engine->name, g->image, NULL};
     const char *const *argv = is_native ? of_native : of_others;
     autofd int         nothing = open("/dev/null", O_RDWR | O_CLOEXEC), out = -1;
     int                ends[2];
@@ -164,7 +174,7 @@ static int fetch(struct getting *g, struct event_base *base, struct err *e)
 }
 
 static struct getting *getting_new(struct runtimes *r, const struct engine *engine,
-                                   const char *image)
+                                   const char *image, bool may_pull)
 {
     struct getting *g = calloc(1, sizeof *g);
 
@@ -173,6 +183,7 @@ static struct getting *getting_new(struct runtimes *r, const struct engine *engi
     g->of = r;
     g->engine = engine;
     g->image = str_dup(image);
+    g->may_pull = may_pull;
     g->answer_fd = -1;
     TAILQ_INIT(&g->waits);
     LIST_INSERT_HEAD(&r->all, g, entry);
@@ -198,7 +209,7 @@ static struct getting *find(const struct runtimes *r, const struct engine *engin
 }
 
 struct runtime_wait *
-runtimes_get(struct runtimes *r, const struct engine *engine, const char *image,
+runtimes_get(struct runtimes *r, const struct engine *engine, const char *image, bool may_pull,
              void (*done)(void *owner, const struct runtime *runtime, const struct err *e),
              void *owner)
 {
@@ -208,7 +219,7 @@ runtimes_get(struct runtimes *r, const struct engine *engine, const char *image,
         abort();
     w->getting = find(r, engine, image);
     if (!w->getting)
-        w->getting = getting_new(r, engine, image);
+        w->getting = getting_new(r, engine, image, may_pull);
     w->done = done;
     w->owner = owner;
     TAILQ_INSERT_TAIL(&w->getting->waits, w, entry);
@@ -220,10 +231,18 @@ bool runtime_wait_fetches(const struct runtime_wait *w)
     return w->getting->fetches;
 }
 
+/* What a registry of npm sent stays in the store, and the next one goes on from there; what a
+ * daemon pulls for nobody is ended. */
 void runtime_wait_cancel(struct runtime_wait *w)
 {
-    TAILQ_REMOVE(&w->getting->waits, w, entry);
+    struct getting *g = w->getting;
+
+    TAILQ_REMOVE(&g->waits, w, entry);
     free(w);
+    if (g->engine == &native || g->is_telling || !TAILQ_EMPTY(&g->waits))
+        return;
+    end_fetch(g);
+    getting_free(g);
 }
 
 struct runtimes *runtimes_new(struct event_base *base)
@@ -242,12 +261,10 @@ void runtimes_free(struct runtimes *r)
 {
     while (!LIST_EMPTY(&r->all)) {
         struct getting *g = LIST_FIRST(&r->all);
+        g->is_telling = true; /* nobody is told: it is freed here */
         while (!TAILQ_EMPTY(&g->waits))
             runtime_wait_cancel(TAILQ_FIRST(&g->waits));
-        if (g->fetches) { /* one that is killed loses nothing: the next one goes on from there */
-            child_kill(&g->child);
-            child_done(&g->child);
-        }
+        end_fetch(g);
         getting_free(g);
     }
     while (!LIST_EMPTY(&r->known)) {

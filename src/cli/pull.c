@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "cli/engine_choice.h"
 #include "cli/install.h"
 #include "cli/verb.h"
 #include "engine/native.h"
@@ -27,7 +28,7 @@ static const struct option options[] = {
      "install these npm packages, NAME[@RANGE],… (RANGE: latest); may be repeated"},
     {"image", 0, OPTION_STRING, AT(image), "IMAGE", "the same as IMAGE behind the options"},
     {"engine", 0, OPTION_STRING, AT(engine), "ENGINE",
-     "native, or docker or podman, which pull what they lack (native)"},
+     "native, docker, podman, or auto: native for node images, else docker or podman (native)"},
     INSTALL_ROW_INSTALLER(AT(installer)),
     INSTALL_ROW_FRESH(AT(fresh_ms)),
     INSTALL_ROW_STRICT(AT(strict)),
@@ -102,11 +103,13 @@ static int read_options(struct pull_options *o, int argc, char **argv, struct er
     return 0;
 }
 
-/* Also when `serve` asks: so what earlier runs left is removed here. */
 static int get_image(const struct pull_options *o, const struct engine *engine, struct err *e)
 {
     struct runtime runtime;
 
+    if (o->sets.n > 0)
+        return err_set(e, ERR_INVALID, "--deps is of the native engine, and this image of %s",
+                       engine->name);
     TRY(container_sweep(engine->name, e));
     TRY(container_ensure(engine->name, o->image, &runtime, e));
     printf("%s %s\n", runtime.dir, runtime.version);
@@ -115,16 +118,17 @@ static int get_image(const struct pull_options *o, const struct engine *engine, 
 
 static int get_all(const struct pull_options *o, struct err *e)
 {
-    const struct engine *engine = strcmp(o->engine, "auto") == 0 ? &native : engine_find(o->engine);
+    struct engine_choice choice;
+    const struct engine *engine;
     struct runtime       runtime;
     autofd int           held = -1;
 
+    TRY(engine_choice_make(o->engine, &choice, e));
+    engine = engine_choice_for(&choice, o->image, e);
     if (!engine)
-        return err_set(e, ERR_INVALID,
-                       "--engine '%.60s' is unknown: there are native, docker and podman",
-                       o->engine);
+        return -1;
     if (engine != &native)
-        return get_image(o, engine, e);
+        return get_image(o, engine, e) < 0 ? engine_choice_explain(&choice, e) : 0;
     TRY(get_runtime(o, &runtime, e));
     printf("%s\n", runtime.dir);
     if (o->sets.n == 0)

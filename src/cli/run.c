@@ -73,6 +73,20 @@ static int check_env(const struct option_list *env, struct err *e)
     return 0;
 }
 
+static int find_image(const struct run_options *o, const struct engine *engine, struct runtime *ret,
+                      struct err *e)
+{
+    const struct engine_choice *choice = &o->sandbox.choice;
+
+    TRY(container_lock(run_id(), e));
+    if (container_ensure(engine->name, o->sandbox.image, ret, e) < 0)
+        return engine_choice_explain(choice, e);
+    if (*choice->why)
+        fprintf(stderr, "jerboa: native cannot work here, so it is run by %s: %s\n", engine->name,
+                choice->why);
+    return 0;
+}
+
 /* A plan that is only shown fetches nothing. */
 static int find_runtime(const struct run_options *o, const struct engine *engine,
                         struct runtime *ret, struct err *e)
@@ -84,9 +98,7 @@ static int find_runtime(const struct run_options *o, const struct engine *engine
         return str_copy(ret->dir, sizeof ret->dir, o->sandbox.image);
     }
     if (engine != &native)
-        return container_lock(run_id(), e) < 0
-                   ? -1
-                   : container_ensure(engine->name, o->sandbox.image, ret, e);
+        return find_image(o, engine, ret, e);
     if (!o->explain)
         return runtime_ensure_held(o->sandbox.image, ret, &held, e);
     if (runtime_find(o->sandbox.image, ret, e) == 0 || e->kind != ERR_NOT_FOUND)
@@ -366,6 +378,8 @@ static int run_verb(struct run_options *o, int argc, char **argv, struct err *e)
     TRY(sandbox_options_check(&o->sandbox, e));
     TRY(check_env(&o->env, e));
     status = network_init(&network, o->sandbox.network, &o->sandbox.allow, e);
+    if (status == 0 && sandbox_options_engine(&o->sandbox, e) != &native)
+        status = npm_inside_bundle(&network.npm, e);
     if (status == 0)
         status = run_or_explain(o, &network, argc, argv, e);
     network_done(&network);

@@ -1,16 +1,11 @@
 #include "cli/sandbox_options.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
-#include "base/program.h"
-#include "engine/docker.h"
 #include "engine/native.h"
-#include "engine/podman.h"
-#include "store/image.h"
 #include "store/runtime.h"
 
 enum { PIDS_MIN = 10 };
@@ -43,15 +38,12 @@ int sandbox_options_check(struct sandbox_options *o, struct err *e)
     if (o->pids < PIDS_MIN)
         return err_set(e, ERR_INVALID, "--pids must be at least %d: Node itself needs that",
                        PIDS_MIN);
-    if (strcmp(o->engine, "auto") != 0 && !engine_find(o->engine))
-        return err_set(e, ERR_INVALID,
-                       "--engine '%.60s' is unknown: there are native, docker, podman and auto",
-                       o->engine);
-    if (o->runtime && engine_find(o->engine) == &native)
+    if (o->runtime && strcmp(o->engine, native.name) == 0)
         return err_set(e, ERR_INVALID, "--runtime is of --engine docker and podman");
     if (o->audit_strict && !o->audit)
         return err_set(e, ERR_INVALID, "--audit-strict is of --audit FILE, which is missing");
-    return network_limits_check(&o->limits, e);
+    TRY(network_limits_check(&o->limits, e));
+    return engine_choice_make(o->engine, &o->choice, e);
 }
 
 int sandbox_options_dir(const char *option, const char *path, char **ret, struct err *e)
@@ -68,35 +60,15 @@ int sandbox_options_dir(const char *option, const char *path, char **ret, struct
     return 0;
 }
 
-struct engine_choice sandbox_options_engines(const struct sandbox_options *o)
-{
-    const struct engine *chosen = engine_find(o->engine);
-    char                 path[PATH_MAX];
-
-    if (chosen)
-        return (struct engine_choice){chosen, chosen == &native ? NULL : chosen};
-    if (program_on_path(docker.name, path) == 0)
-        return (struct engine_choice){&native, &docker};
-    return (struct engine_choice){&native,
-                                  program_on_path(podman.name, path) == 0 ? &podman : NULL};
-}
-
 const struct engine *sandbox_options_engine(const struct sandbox_options *o, struct err *e)
 {
-    struct engine_choice choice = sandbox_options_engines(o);
-    struct image         image;
-
-    if (choice.of_others && image_parse(o->image, &image, &(struct err){0}) < 0)
-        return choice.of_others;
-    return choice.of_others != choice.of_node && image_parse(o->image, &image, e) < 0
-               ? NULL
-               : choice.of_node;
+    return engine_choice_for(&o->choice, o->image, e);
 }
 
 struct engine_spec sandbox_options_spec(const struct sandbox_options *o,
                                         const struct network         *network)
 {
-    struct engine_spec spec = {.engine = sandbox_options_engines(o).of_node,
+    struct engine_spec spec = {.engine = o->choice.of_node,
                                .memory_bytes = o->memory_bytes,
                                .disk_bytes = o->disk_bytes,
                                .cpus_milli = o->cpus_milli,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/options.h"
+#include "cli/engine_choice.h"
 #include "cli/install.h"
 #include "cli/network.h"
 #include "cli/network_limits.h"
@@ -15,6 +16,7 @@ struct sandbox_options {
     bool                 strict;
     const char          *audit;
     bool                 audit_strict;
+    struct engine_choice choice; /* of `engine`, see sandbox_options_check */
 };
 
 struct sandbox_options sandbox_options_defaults(void);
@@ -62,14 +64,8 @@ int sandbox_options_check(struct sandbox_options *o, struct err *e);
 /* A directory that an option names, as a real path that the caller frees. */
 int sandbox_options_dir(const char *option, const char *path, char **ret, struct err *e);
 
-/* Which engine makes sandboxes of node images, and which those of others; NULL: none. */
-struct engine_choice {
-    const struct engine *of_node, *of_others;
-};
-
-struct engine_choice sandbox_options_engines(const struct sandbox_options *o);
-const struct engine *sandbox_options_engine(const struct sandbox_options *o,
-                                            struct err                   *e); /* for its image */
+/* For its image; NULL: there is none. */
+const struct engine *sandbox_options_engine(const struct sandbox_options *o, struct err *e);
 
 /* Without its directories and its runtime; it borrows from `network`. */
 struct engine_spec sandbox_options_spec(const struct sandbox_options *o,

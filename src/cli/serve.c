@@ -35,6 +35,7 @@ struct options {
     struct option_list     hosts;
     int64_t                sandboxes, sandboxes_each, wait_ms, age_ms, idle_ms, files_quota_bytes;
     int64_t                pool, pool_memory_bytes, hold_ms, reserve_bytes;
+    const char            *pull;
     bool                   verbose;
 };
 
@@ -74,6 +75,9 @@ static const struct option options[] = {
     {"files-quota", 0, OPTION_SIZE, AT(files_quota_bytes), "SIZE",
      "how much one run may add to --files (1g; 0: no limit)"},
     SANDBOX_OPTIONS_ROWS(AT(sandbox)),
+    {"pull", 0, OPTION_STRING, AT(pull), "WHICH",
+     "images that a container engine may pull for agents: node (those of node, and --image) or any "
+     "(any with --engine docker or podman, else node)"},
     {"verbose", 0, OPTION_FLAG, AT(verbose), NULL, "more lines in the log on stderr"},
     {0},
 };
@@ -82,16 +86,17 @@ static const struct option options[] = {
 /* ---- what tools stand on ---- */
 
 struct service {
-    struct event_base *base;
-    struct network     network;
-    struct resolver   *resolver;
-    const char        *env[2][16]; /* of node images, and of others */
-    char              *files_dir;
-    char               scratch_dir[STORE_PATH_MAX];
-    struct tools       tools;
-    int64_t            began_ms;
-    int                run_fd;  /* its lock, or -1 */
-    bool               stopped; /* all sandboxes are gone */
+    struct event_base   *base;
+    struct network       network;
+    struct resolver     *resolver;
+    const char          *env[2][16]; /* of node images, and of others */
+    char                *files_dir;
+    char                 scratch_dir[STORE_PATH_MAX];
+    struct tools         tools;
+    int64_t              began_ms;
+    struct engine_choice choice;
+    int                  run_fd;  /* its lock, or -1 */
+    bool                 stopped; /* all sandboxes are gone */
 };
 
 static void on_boxes_changed(void *owner, const char *box_owner)
@@ -253,29 +258,30 @@ static int make_layers(struct service *s, const struct options *o, struct err *e
 
 static void make_boxes(struct service *s, const struct options *o)
 {
-    struct engine_choice choice = sandbox_options_engines(&o->sandbox);
-    struct boxes_spec    spec = {
-           .base = s->base,
-           .limits = sandbox_options_spec(&o->sandbox, &s->network),
-           .network = {.operator_policy = s->network.policy, .limits = o->sandbox.limits},
-           .host_network = s->network.is_host,
-           .max = o->sandboxes,
-           .max_each = o->sandboxes_each,
-           .age_ms = o->age_ms,
-           .idle_ms = o->idle_ms,
-           .pool_min = o->pool,
-           .pool_max = o->pool_memory_bytes / POOL_BYTES_EACH,
-           .hold_ms = o->hold_ms,
-           .reserve_bytes = o->reserve_bytes,
-           .image = o->sandbox.image,
-           .files_dir = s->files_dir,
-           .files_dirs_differ = s->files_dir && o->serve.http.tokens_file,
-           .env = s->env[0],
-           .env_of_others = s->env[1],
-           .of_node = choice.of_node,
-           .of_others = choice.of_others,
-           .scratch_dir = s->scratch_dir,
-           .trail = s->tools.trail};
+    struct boxes_spec spec = {
+        .base = s->base,
+        .limits = sandbox_options_spec(&o->sandbox, &s->network),
+        .network = {.operator_policy = s->network.policy, .limits = o->sandbox.limits},
+        .host_network = s->network.is_host,
+        .max = o->sandboxes,
+        .max_each = o->sandboxes_each,
+        .age_ms = o->age_ms,
+        .idle_ms = o->idle_ms,
+        .pool_min = o->pool,
+        .pool_max = o->pool_memory_bytes / POOL_BYTES_EACH,
+        .hold_ms = o->hold_ms,
+        .reserve_bytes = o->reserve_bytes,
+        .image = o->sandbox.image,
+        .files_dir = s->files_dir,
+        .files_dirs_differ = s->files_dir && o->serve.http.tokens_file,
+        .env = s->env[0],
+        .env_of_others = s->env[1],
+        .of_node = s->choice.of_node,
+        .of_others = s->choice.of_others,
+        .pulls_any = strcmp(o->pull, "any") == 0,
+        .why_not_native = s->choice.why,
+        .scratch_dir = s->scratch_dir,
+        .trail = s->tools.trail};
 
     compose_env(s, spec.of_node, &spec.limits, s->env[0]);
     if (spec.of_others)
@@ -285,16 +291,24 @@ static void make_boxes(struct service *s, const struct options *o)
     s->tools.admission = admission_new(s->base, s->tools.boxes, o->wait_ms);
 }
 
-/* Who makes containers keeps others from taking them for what an earlier run left. */
-static int lock_run(struct service *s, const struct options *o, struct err *e)
+static int begin_containers(struct service *s, struct err *e)
 {
-    s->run_fd = -1;
-    if (!sandbox_options_engines(&o->sandbox).of_others)
+    TRY(npm_inside_bundle(&s->network.npm, e));
+    s->run_fd = container_lock(run_id(), e); /* others do not take ours for what a run left */
+    return s->run_fd < 0 ? -1 : 0;
+}
+
+/* Who may have containers but did not ask for them is served without. */
+static int choose_engines(struct service *s, const struct options *o, struct err *e)
+{
+    s->choice = o->sandbox.choice;
+    if (!s->choice.of_others || begin_containers(s, e) == 0)
         return 0;
-    s->run_fd = container_lock(run_id(), e);
-    if (s->run_fd < 0 && sandbox_options_engines(&o->sandbox).of_node != &native)
+    if (s->choice.of_node != &native)
         return -1;
-    *e = (struct err){0}; /* a store that cannot be written is the business of who needs it */
+    log_line(LOG_WARN, "engine", "%s makes no sandboxes: %s", s->choice.of_others->name, e->msg);
+    s->choice.of_others = NULL;
+    *e = (struct err){0};
     return 0;
 }
 
@@ -307,7 +321,7 @@ static int service_init(struct service *s, const struct options *o, struct err *
         TRY(sandbox_options_dir("files", o->sandbox.files, &s->files_dir, e));
     TRY(network_init(&s->network, o->sandbox.network, &o->sandbox.allow, e));
     TRY(open_trail(s, o, e));
-    TRY(lock_run(s, o, e));
+    TRY(choose_engines(s, o, e));
     TRY(store_path("", s->scratch_dir, e));
     TRY(make_policies(s, e));
     TRY(make_layers(s, o, e));
@@ -386,6 +400,19 @@ static const struct mcp_about about = {
     .list_ttl_ms = 3600LL * 1000,
 };
 
+/* Where there is a choice. */
+static void tell_engines(const struct engine_choice *c)
+{
+    if (!c->is_auto || !c->of_others)
+        return;
+    if (*c->why)
+        log_line(LOG_WARN, "engine", "native cannot work here, so %s makes all sandboxes: %s",
+                 c->of_others->name, c->why);
+    else
+        log_line(LOG_INFO, "engine", "native makes sandboxes of node images, %s those of others",
+                 c->of_others->name);
+}
+
 static int serve(struct service *s, const struct options *o, struct err *e)
 {
     int r;
@@ -395,6 +422,7 @@ static int serve(struct service *s, const struct options *o, struct err *e)
     mcp_server_on_session_end(s->tools.mcp, on_session_end);
     s->tools.following = following_new(&s->tools, s->base);
     mcp_server_on_subscribe(s->tools.mcp, on_subscribe);
+    tell_engines(&s->choice);
     if (!s->files_dir)
         log_line(LOG_INFO, "files", "FILES_DIR is not set: /workspace/files goes with its sandbox");
     r = serve_run(s->tools.mcp, s->base, &o->serve, e);
@@ -426,6 +454,10 @@ static int read_options(struct options *o, int argc, char **argv, struct err *e)
     if (o->sandboxes_each > o->sandboxes)
         o->sandboxes_each = o->sandboxes;
     TRY(sandbox_options_check(&o->sandbox, e));
+    if (!o->pull) /* who asks for containers asks for images */
+        o->pull = o->sandbox.choice.is_auto ? "node" : "any";
+    if (strcmp(o->pull, "node") != 0 && strcmp(o->pull, "any") != 0)
+        return err_set(e, ERR_INVALID, "--pull is node or any, not '%.60s'", o->pull);
     return sandbox_options_engine(&o->sandbox, e) ? 0 : -1;
 }
 

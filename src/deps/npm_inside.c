@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/url.h"
+#include "deps/bundle.h"
 #include "engine/native.h"
 
 enum { REGISTRIES_MAX = 64, NPMRC_MAX = 1 << 16 };
@@ -187,6 +188,13 @@ void npm_inside_done(struct npm_inside *n)
         free(n->files[i]);
 }
 
+int npm_inside_bundle(struct npm_inside *n, struct err *e)
+{
+    if (!n->files[0] && !n->ca && !native_bundle_is_named())
+        return 0;
+    return bundle_ensure((const char *const *)n->files, n->ca, n->bundle, e);
+}
+
 void npm_inside_plan(const struct npm_inside *n, struct engine_spec *spec)
 {
     spec->host_loopback = n->places;
@@ -194,4 +202,5 @@ void npm_inside_plan(const struct npm_inside *n, struct engine_spec *spec)
     spec->npmrc = n->npmrc;
     spec->certificates = (const char *const *)n->files;
     spec->certificates_text = n->ca;
+    spec->bundle = *n->bundle ? n->bundle : NULL;
 }

@@ -17,14 +17,19 @@ struct npm_inside {
     char               *npmrc;                             /* of scopes, or NULL */
     struct engine_place places[ENGINE_PLACES_MAX];
     size_t              n_places;
-    char               *ca;       /* certificates as text, or NULL */
-    char               *files[3]; /* of certificates, ended by NULL; absolute */
+    char               *ca;               /* certificates as text, or NULL */
+    char               *files[3];         /* of certificates, ended by NULL; absolute */
+    char                bundle[PATH_MAX]; /* see npm_inside_bundle; or "" */
 };
 
 /* Says on stderr which file of certificates cannot be read, and goes on, as Node does. */
 int  npm_inside_init(struct npm_inside *n, const struct npm_config *config,
                      const struct policy *policy, struct err *e);
 void npm_inside_done(struct npm_inside *n);
+
+/* For engines that compose no file of certificates: one of the store, where this user's count
+ * beside the system's. */
+int npm_inside_bundle(struct npm_inside *n, struct err *e);
 
 /* Fills in what the plan must have of it; borrowed. */
 void npm_inside_plan(const struct npm_inside *n, struct engine_spec *spec);

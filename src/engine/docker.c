@@ -117,6 +117,11 @@ static int add_bind(json_t *list, json_t *entries, const char *source, const cha
     return 0;
 }
 
+static const char *bundle_of(const struct engine_spec *spec)
+{
+    return spec->bundle ? spec->bundle : native_bundle();
+}
+
 static int add_binds(json_t *list, json_t *entries, const struct engine_spec *spec, struct err *e)
 {
     autofree char *init = program_find("jerboa-init", e);
@@ -124,8 +129,8 @@ static int add_binds(json_t *list, json_t *entries, const struct engine_spec *sp
     if (!init)
         return -1;
     TRY(add_bind(list, entries, init, "/.jerboa/init", false, e));
-    if (native_bundle())
-        TRY(add_bind(list, entries, native_bundle(), BUNDLE, false, e));
+    if (bundle_of(spec))
+        TRY(add_bind(list, entries, bundle_of(spec), BUNDLE, false, e));
     if (spec->files_dir)
         TRY(add_bind(list, entries, spec->files_dir, "/workspace/files", true, e));
     if (spec->dir)
@@ -221,12 +226,11 @@ json_t *docker_plan(const struct engine_spec *spec, const struct dialect *d, str
     return made;
 }
 
-static const char search_path[] =
-    "PATH=/opt/node/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/* PATH and all else is the image's (init/inherit.h): here is what must be ours. */
 static const char node_bundle[] = "NODE_EXTRA_CA_CERTS=" BUNDLE, bundle[] = "SSL_CERT_FILE=" BUNDLE,
                   npmrc[] = "npm_config_globalconfig=" NPMRC;
 
-#define ENVIRONMENT search_path, "HOME=/root", "LANG=C.UTF-8", "USER=root"
+#define ENVIRONMENT "HOME=/root", "USER=root"
 
 const char *const *docker_environment(const struct engine_spec *spec)
 {
@@ -234,7 +238,7 @@ const char *const *docker_environment(const struct engine_spec *spec)
         {{ENVIRONMENT}, {ENVIRONMENT, npmrc}},
         {{ENVIRONMENT, node_bundle, bundle}, {ENVIRONMENT, node_bundle, bundle, npmrc}}};
 
-    return lists[native_bundle() != NULL][spec->npmrc != NULL];
+    return lists[bundle_of(spec) != NULL][spec->npmrc != NULL];
 }
 
 static json_t *plan(const struct engine_spec *spec, struct err *e)

@@ -62,6 +62,8 @@ struct engine_spec {
     /* Trusted beside native_bundle: files, a list ended by NULL, and PEM; each may be NULL. */
     const char *const *certificates;
     const char        *certificates_text;
+    const char        *bundle; /* all of them in one file, for engines that compose none; or NULL:
+                                  there is native_bundle alone */
 };
 
 /* Where its init is reached. */

@@ -238,6 +238,11 @@ const char *native_bundle(void)
     return named ? named : system_bundle();
 }
 
+bool native_bundle_is_named(void)
+{
+    return named_bundle() != NULL;
+}
+
 static bool has_more_certificates(const struct engine_spec *spec)
 {
     return spec->certificates_text || (spec->certificates && spec->certificates[0]);

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "init/inherit.h"
 #include "jail/privilege.h"
 #include "jail/redirect.h"
 
@@ -48,10 +49,10 @@ static int become_user(const struct words *w, struct err *e)
 static int place_node(struct err *e)
 {
     static char paths[4096];
-    const char *path = getenv("PATH");
+    const char *path = getenv("PATH"); /* there is one, see inherit.h */
     char        node[4200];
 
-    snprintf(paths, sizeof paths, "%s", path ? path : "/usr/local/bin:/usr/bin:/bin");
+    snprintf(paths, sizeof paths, "%s", path);
     for (char *rest = paths, *dir; (dir = strsep(&rest, ":"));) {
         snprintf(node, sizeof node, "%s/node", dir);
         if (dir[0] != '/' || access(node, X_OK) < 0)
@@ -81,6 +82,7 @@ int alone_begin(const struct words *w, struct err *e)
     TRY(privilege_forbid_new(e));
     TRY(privilege_limit_resources(w->fds, e));
     TRY(privilege_filter_calls(e));
+    TRY(inherit_begin(e));
     TRY(place_node(e));
     return make_directories(e);
 }

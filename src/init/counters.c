@@ -26,6 +26,16 @@ static const struct {
     {AT(peak_bytes), "/sys/fs/cgroup/memory/memory.max_usage_in_bytes", ""},
 };
 
+static uint64_t find_number(const char *text, const char *word)
+{
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, word, strlen(word)) == 0)
+            return strtoull(line + strlen(word), NULL, 10);
+    }
+    return 0;
+}
+
 static uint64_t read_number(const char *path, const char *word)
 {
     autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -35,12 +45,7 @@ static uint64_t read_number(const char *path, const char *word)
     if (n <= 0)
         return 0;
     text[n] = '\0';
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, word, strlen(word)) == 0)
-            return strtoull(line + strlen(word), NULL, 10);
-    }
-    return 0;
+    return find_number(text, word);
 }
 
 /* One without a limit was not made for this sandbox: what is counted there are others, too. "max"

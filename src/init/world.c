@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "init/counters.h"
+#include "init/inherit.h"
 #include "init/leader.h"
 #include "pipe/ports.h"
 
@@ -94,7 +95,8 @@ struct child_fds {
 
 /* Everything here is async-signal-safe; a failure travels to the parent through `report`. */
 static void __attribute__((noreturn))
-become(const struct message_spawn *m, const struct child_fds *fds, const int *groups, int n_groups)
+become(const struct message_spawn *m, const char *const *env, const struct child_fds *fds,
+       const int *groups, int n_groups)
 {
     sigset_t none;
 
@@ -112,7 +114,7 @@ become(const struct message_spawn *m, const struct child_fds *fds, const int *gr
     /* Each is born close-on-exec; here nobody's mistake matters any more. */
     if (syscall(SYS_close_range, 3, ~0U, SET_CLOEXEC) < 0)
         goto failed;
-    execve(m->argv[0], (char *const *)m->argv, (char *const *)m->env);
+    execve(m->argv[0], (char *const *)m->argv, (char *const *)env);
 failed:
     fd_write_all(fds->report, &errno, sizeof errno);
     _exit(127);
@@ -149,8 +151,9 @@ static int launch_in(const struct message_spawn *m, const int *groups, int n_gro
 {
     autofd int in_read = -1, in_write = -1, out_read = -1, out_write = -1, err_read = -1,
                err_write = -1, report_read = -1, report_write = -1, exit_fd = -1;
-    int   ends[2];
-    pid_t pid;
+    autofree const char **env = inherit_compose(m->env);
+    int                   ends[2];
+    pid_t                 pid;
 
     if (m->has_stdin) {
         TRY(open_pipe(ends, e));
@@ -171,7 +174,7 @@ static int launch_in(const struct message_spawn *m, const int *groups, int n_gro
         return err_sys(e, "fork");
     if (pid == 0) {
         struct child_fds fds = {in_read, out_write, err_write, report_write};
-        become(m, &fds, groups, n_groups);
+        become(m, env, &fds, groups, n_groups);
     }
     fd_close(&report_write);
     TRY(await_exec(pid, report_read, m->argv[0], e));

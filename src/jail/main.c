@@ -29,6 +29,7 @@
 #include "base/version.h"
 #include "jail/attach.h"
 #include "jail/handover.h"
+#include "jail/look.h"
 #include "jail/report.h"
 #include "jail/steps.h"
 
@@ -298,6 +299,15 @@ static int sweep(const char *argument, struct err *e)
     return cgroup_sweep(e);
 }
 
+/* Asked by who would take another engine if this one cannot work: why not is the answer. */
+static int look(const char *argument, struct err *e)
+{
+    (void)argument;
+    if (look_for_namespaces(e) < 0)
+        printf("%s\n", e->msg);
+    return e->kind ? -1 : 0;
+}
+
 /* Makes cgroups over to an ordinary user; for root, once a boot. */
 static int delegate(const char *argument, struct err *e)
 {
@@ -314,6 +324,7 @@ static const struct {
 } by_hand[] = {{"steps", 0, print_steps},
                {"walls", 0, print_walls},
                {"sweep", 0, sweep},
+               {"look", 0, look},
                {"delegate", 1, delegate}};
 
 int main(int argc, char **argv)
@@ -331,7 +342,7 @@ int main(int argc, char **argv)
             fprintf(stderr, "jerboa-jail: %s\n", e.msg);
             return 1;
         }
-    fprintf(stderr, "jerboa-jail: started by jerboa; by hand only 'steps', 'walls', 'sweep' and "
-                    "'delegate UID'\n");
+    fprintf(stderr, "jerboa-jail: started by jerboa; by hand only 'steps', 'walls', 'sweep', "
+                    "'look' and 'delegate UID'\n");
     return 2;
 }

@@ -120,6 +120,14 @@ void child_end(struct child *c)
     reap(c);
 }
 
+/* Until it is reaped nobody else has its number, which is its group's, too. */
+void child_end_all(struct child *c)
+{
+    if (c->pid > 0)
+        kill(-c->pid, SIGKILL);
+    child_end(c);
+}
+
 void child_done(struct child *c)
 {
     if (c->event)

@@ -28,9 +28,10 @@ struct child {
 int child_start(struct child *c, struct event_base *base, const char *path, const char *const *argv,
                 const char *const *env, const struct child_fd *fds,
                 void (*exited)(void *owner, int status), void *owner, struct err *e);
-void child_kill(struct child *c); /* SIGKILL; exited still comes */
-void child_wake(struct child *c); /* if somebody stopped it, it goes on */
-void child_end(struct child *c);  /* the same, reaped when it returns: a moment; no exited */
+void child_kill(struct child *c);    /* SIGKILL; exited still comes */
+void child_wake(struct child *c);    /* if somebody stopped it, it goes on */
+void child_end(struct child *c);     /* the same, reaped when it returns: a moment; no exited */
+void child_end_all(struct child *c); /* … and all that it started and that is in its group */
 /* True: it has ended by itself and is reaped, no exited comes; false: not within that time. */
 bool child_wait(struct child *c, int ms);
 void child_done(struct child *c);

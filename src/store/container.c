@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,13 +19,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/str.h"
 #include "store/capture.h"
 #include "store/store.h"
 
-enum { ASK_MS = 20000, ID_MAX = 64, SWEEP_MAX = 64 };
+enum { ASK_MS = 20000, PULL_MS = 15 * 60 * 1000, ID_MAX = 64, SWEEP_MAX = 64 };
 
 static int refuse(const char *program, struct err *e)
 {
@@ -56,19 +59,31 @@ int container_version(const char *program, char ret[64], struct err *e)
     return 0;
 }
 
-static int find(const char *program, const char *image, struct runtime *ret, struct err *e)
+/* An image that is not there and a daemon that is not there look the same: so it is asked again
+ * what it can only answer. */
+static int missing(const char *program, const char *image, struct err *e)
+{
+    char version[64];
+
+    TRY(container_version(program, version, e));
+    return err_set(e, ERR_NOT_FOUND, "%s has no image '%.100s'", program, image);
+}
+
+int container_find(const char *program, const char *image, struct runtime *ret, struct err *e)
 {
     static const char format[] = "{{.Id}}{{range .Config.Env}} {{.}}{{end}}",
                       variable[] = " NODE_VERSION=";
-    const char *const list[] = {program, "image", "ls", "--quiet", "--no-trunc", image, NULL};
     const char *const inspect[] = {program, "image", "inspect", "--format", format, image, NULL};
+    char              path[PATH_MAX];
     struct capture    c = {0};
 
+    TRY(container_check(image, e));
+    if (program_on_path(program, path) < 0)
+        return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
+    TRY(capture_run_quietly(path, inspect, ASK_MS, &c, e));
+    if (c.status != 0)
+        return missing(program, image, e);
     *ret = (struct runtime){.is_host = true};
-    TRY(ask(program, list, &c, e));
-    if (!*c.output)
-        return err_set(e, ERR_NOT_FOUND, "%s has no image '%.100s'", program, image);
-    TRY(ask(program, inspect, &c, e));
     const char *version = strstr(c.output, variable);
     if (version)
         snprintf(ret->version, sizeof ret->version, "%.*s",
@@ -77,32 +92,95 @@ static int find(const char *program, const char *image, struct runtime *ret, str
     return str_copy(ret->dir, sizeof ret->dir, c.output);
 }
 
-/* Its progress is told on stdout, which is ours for the answer. */
-static int pull(const char *program, const char *image, struct err *e)
+/* ---- pulling ---- */
+
+/* Its last line that says anything, without what a terminal would obey. */
+struct last_words {
+    char   line[200];
+    size_t size; /* of the line that is being read */
+};
+
+static void take_words(struct last_words *w, const char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] == '\n' || bytes[i] == '\r') {
+            w->size = 0;
+            continue;
+        }
+        if (w->size == 0)
+            memset(w->line, 0, sizeof w->line);
+        if (w->size < sizeof w->line - 1)
+            w->line[w->size++] = (char)(bytes[i] < ' ' || bytes[i] > '~' ? ' ' : bytes[i]);
+    }
+}
+
+/* Shows what it says until it says no more; -1: it takes too long. */
+static int follow(int fd, struct last_words *ret)
+{
+    int64_t end_ms = clock_ms() + PULL_MS;
+    char    bytes[4096];
+
+    for (;;) {
+        int64_t       left_ms = end_ms - clock_ms();
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        int           ready = left_ms <= 0 ? 0 : poll(&p, 1, (int)left_ms);
+        ssize_t       n = ready > 0 ? read(fd, bytes, sizeof bytes) : -1;
+        if (ready == 0)
+            return -1;
+        if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+            return 0;
+        if (n > 0 && write(STDERR_FILENO, bytes, (size_t)n) >= 0)
+            take_words(ret, bytes, (size_t)n);
+    }
+}
+
+/* Its progress on stdout, which is ours for the answer, goes to our stderr: where that is a
+ * terminal, it draws bars. */
+static int start_pull(const char *program, const char *image, int said_fd, pid_t *ret,
+                      struct err *e)
 {
     const char *const          argv[] = {program, "pull", image, NULL};
     char                       path[PATH_MAX];
     posix_spawn_file_actions_t actions;
-    pid_t                      pid;
-    int                        status = 0;
 
     if (program_on_path(program, path) < 0)
         return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, 2, 1);
-    errno = posix_spawn(&pid, path, &actions, NULL, (char *const *)argv, environ);
+    posix_spawn_file_actions_adddup2(&actions, said_fd, 2);
+    errno = posix_spawn(ret, path, &actions, NULL, (char *const *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
-    if (errno)
-        return err_sys(e, "run %s", path);
+    return errno ? err_sys(e, "run %s", path) : 0;
+}
+
+static int pull(const char *program, const char *image, struct err *e)
+{
+    struct last_words said = {0};
+    autofd int        read_fd = -1, write_fd = -1;
+    int               ends[2], status = 0;
+    pid_t             pid;
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(e, "pipe");
+    read_fd = ends[0], write_fd = ends[1];
+    TRY(start_pull(program, image, write_fd, &pid, e));
+    fd_close(&write_fd);
+    int followed = follow(read_fd, &said);
+    if (followed < 0)
+        kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
+    if (followed < 0)
+        return err_set(e, ERR_TIMEOUT, "%s did not pull the image '%.100s' within %d minutes",
+                       program, image, PULL_MS / 60000);
     if (status != 0)
-        return err_set(e, ERR_UNAVAILABLE,
-                       "%s cannot pull the image '%.100s'; its own words stand in the log", program,
-                       image);
+        return err_set(e, ERR_UNAVAILABLE, "%s cannot pull the image '%.60s': %.120s", program,
+                       image, *said.line ? said.line : "it does not say why");
     return 0;
 }
+
+/* ---- images ---- */
 
 int container_check(const char *image, struct err *e)
 {
@@ -118,14 +196,13 @@ int container_check(const char *image, struct err *e)
 
 int container_ensure(const char *program, const char *image, struct runtime *ret, struct err *e)
 {
-    TRY(container_check(image, e));
-    if (find(program, image, ret, e) == 0)
+    if (container_find(program, image, ret, e) == 0)
         return 0;
     if (e->kind != ERR_NOT_FOUND)
         return -1;
     *e = (struct err){0};
     TRY(pull(program, image, e));
-    return find(program, image, ret, e);
+    return container_find(program, image, ret, e);
 }
 
 int container_sibling(const struct runtime *runtime, char ret[32], struct err *e)

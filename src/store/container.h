@@ -12,9 +12,13 @@ int container_version(const char *program, char ret[64], struct err *e);
 /* As images are named: letters, digits and ._-/:@, at most 255. */
 int container_check(const char *image, struct err *e);
 
-/* Finds the image, or lets the daemon pull it, whose progress is shown on stderr. ret->dir is what
- * it is run by, ret->version the Node that it says it has (NODE_VERSION, as all official images
- * do), or "". It needs no holding. */
+/* An image that the daemon has; ERR_NOT_FOUND: it has not. ret->dir is what it is run by,
+ * ret->version the Node that it says it has (NODE_VERSION, as all official images do), or "". It
+ * needs no holding. */
+int container_find(const char *program, const char *image, struct runtime *ret, struct err *e);
+
+/* The same, but one that is missing is pulled, within a quarter of an hour. The daemon's progress
+ * is shown on stderr, and the end of what it said is the error. */
 int container_ensure(const char *program, const char *image, struct runtime *ret, struct err *e);
 
 /* The image of the native engine whose Node has the same major version ("node:24"): what installs

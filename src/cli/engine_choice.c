@@ -1,0 +1,76 @@
+#include "cli/engine_choice.h"
+
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/program.h"
+#include "base/str.h"
+#include "engine/docker.h"
+#include "engine/native.h"
+#include "engine/podman.h"
+#include "store/capture.h"
+#include "store/image.h"
+
+enum { LOOK_MS = 5000 };
+
+static const struct engine *find_containers(void)
+{
+    static const struct engine *const by_preference[] = {&docker, &podman};
+    char                              path[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof by_preference / sizeof by_preference[0]; i++)
+        if (program_on_path(by_preference[i]->name, path) == 0)
+            return by_preference[i];
+    return NULL;
+}
+
+/* Whether native can work, by the jail's own look. A jail that is not there or does not answer is
+ * no reason to leave: native's own error says more. */
+static bool native_works(char why[ERR_MSG_MAX])
+{
+    autofree char    *jail = program_find("jerboa-jail", NULL);
+    const char *const argv[] = {"jerboa-jail", "look", NULL};
+    struct capture    c;
+
+    if (!jail || capture_run_quietly(jail, argv, LOOK_MS, &c, NULL) < 0 || c.status != 1)
+        return true;
+    str_copy(why, ERR_MSG_MAX, c.output);
+    return false;
+}
+
+int engine_choice_make(const char *name, struct engine_choice *ret, struct err *e)
+{
+    const struct engine *named = engine_find(name);
+
+    if (!named && strcmp(name, "auto") != 0)
+        return err_set(e, ERR_INVALID,
+                       "--engine '%.60s' is unknown: there are native, docker, podman and auto",
+                       name);
+    *ret = (struct engine_choice){.of_node = named ? named : &native, .is_auto = !named};
+    ret->of_others = named ? (named == &native ? NULL : named) : find_containers();
+    if (ret->is_auto && ret->of_others && !native_works(ret->why))
+        ret->of_node = ret->of_others;
+    return 0;
+}
+
+const struct engine *engine_choice_for(const struct engine_choice *choice, const char *image,
+                                       struct err *e)
+{
+    struct image parsed;
+    struct err   unknown = {0};
+
+    if (choice->of_node == choice->of_others || image_parse(image, &parsed, &unknown) == 0)
+        return choice->of_node;
+    if (!choice->of_others && e)
+        *e = unknown;
+    return choice->of_others;
+}
+
+int engine_choice_explain(const struct engine_choice *choice, struct err *e)
+{
+    struct err failed = *e;
+
+    return *choice->why
+               ? err_set(e, failed.kind, "%s; native cannot work here: %s", failed.msg, choice->why)
+               : -1;
+}

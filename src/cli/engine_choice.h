@@ -1,0 +1,25 @@
+/* engine_choice - which engine makes which sandboxes, decided once.
+ *
+ * `auto` is native for images of node, and docker, or podman where there is no docker, for all
+ * others; where native cannot work, for all of them. Who has neither program is on native, and
+ * nothing is looked at. */
+#pragma once
+
+#include "engine/engine.h"
+
+struct engine_choice {
+    const struct engine *of_node, *of_others; /* of_others: or NULL, then there are no others */
+    bool                 is_auto;
+    char                 why[ERR_MSG_MAX]; /* auto: why native cannot work here; "": it can, or
+                                              there was no choice */
+};
+
+int engine_choice_make(const char *name, struct engine_choice *ret, struct err *e);
+
+/* NULL: there is no engine for this image. */
+const struct engine *engine_choice_for(const struct engine_choice *choice, const char *image,
+                                       struct err *e);
+
+/* A sandbox of a node image failed by `e`: if native was wanted for it, why it was not is part of
+ * the sentence. */
+int engine_choice_explain(const struct engine_choice *choice, struct err *e);

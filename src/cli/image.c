@@ -1,0 +1,50 @@
+/* jerboa image - what `serve` asks a container engine through, so that its loop does not wait:
+ * finds an image, or has it pulled. Its answer is one line on stdout, `ID VERSION` or why not.
+ * Listed nowhere; for people there is `jerboa pull --engine`. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/verb.h"
+#include "store/container.h"
+
+static const struct option options[] = {{0}};
+
+static int refuse(const char *engine, const char *image, struct err *e)
+{
+    return err_set(e, ERR_NOT_FOUND,
+                   "%s has no image '%.80s', and this server pulls those of node only: on its "
+                   "machine '%s pull' it, or serve with --pull any",
+                   engine, image, engine);
+}
+
+static int answer(const char *how, const char *engine, const char *image, struct err *e)
+{
+    struct runtime runtime;
+
+    TRY(container_sweep(engine, e)); /* of earlier runs, before there are new ones */
+    if (strcmp(how, "pull") == 0)
+        TRY(container_ensure(engine, image, &runtime, e));
+    else if (container_find(engine, image, &runtime, e) < 0)
+        return e->kind == ERR_NOT_FOUND ? refuse(engine, image, e) : -1;
+    printf("%s %s\n", runtime.dir, runtime.version);
+    return 0;
+}
+
+static int image_main(int argc, char **argv)
+{
+    struct err e = {0};
+
+    if (argc != 3)
+        err_set(&e, ERR_INVALID, "usage: jerboa %s", verb_image.usage);
+    else if (answer(argv[0], argv[1], argv[2], &e) == 0)
+        return 0;
+    printf("%s\n", e.msg);
+    return e.kind == ERR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+}
+
+const struct verb verb_image = {
+    .name = "image",
+    .usage = "image find|pull ENGINE IMAGE",
+    .options = options,
+    .main = image_main,
+};

@@ -1,0 +1,51 @@
+#include "init/inherit.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char *const *inherited; /* NULL: nothing is */
+
+int inherit_begin(struct err *e)
+{
+    if (setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 0) < 0 ||
+        setenv("LANG", "C.UTF-8", 0) < 0)
+        return err_sys(e, "the environment of programs");
+    inherited = environ;
+    return 0;
+}
+
+static size_t count(const char *const *list)
+{
+    size_t n = 0;
+
+    while (list && list[n])
+        n++;
+    return n;
+}
+
+static bool has_name(const char *const *list, const char *variable)
+{
+    size_t name = strcspn(variable, "=") + 1;
+
+    for (; *list; list++)
+        if (strncmp(*list, variable, name) == 0)
+            return true;
+    return false;
+}
+
+const char **inherit_compose(const char *const *given)
+{
+    const char *const *image = (const char *const *)inherited;
+    size_t             n = count(given);
+    const char       **all = calloc(n + count(image) + 1, sizeof *all);
+
+    if (!all)
+        abort();
+    memcpy(all, given, n * sizeof *all);
+    for (; image && *image; image++)
+        if (!has_name(given, *image))
+            all[n++] = *image;
+    return all;
+}
