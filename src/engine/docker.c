@@ -43,7 +43,8 @@ static const char *const walls[] = {
     "--pull=never",
     "--log-driver=none", /* the daemon would keep all that goes through the pipe */
     "--label=mcp-sandbox=true",
-    "--read-only", /* what is writable is below, with a size */
+    "--read-only",      /* what is writable is below, with a size */
+    "--no-healthcheck", /* the image's would have the capabilities that init gives up */
     "--hostname=sandbox",
     "--workdir=/",
     "--stop-timeout=1",
@@ -214,6 +215,8 @@ json_t *docker_plan(const struct engine_spec *spec, const struct dialect *d, str
     add(list, str_format("--label=mcp-server-run-id=%s", run_id()));
     add_limits(list, spec);
     add_tmpfs(list, spec, d);
+    for (const char *const *word = d->words; word && *word; word++)
+        add(list, str_dup(*word));
     if (runtime)
         add(list, str_format("--runtime=%s", runtime));
     add_network(list, spec, d);

@@ -31,12 +31,23 @@ static const char *choose_runtime(void)
     return access("/sys/fs/cgroup/unified/cgroup.controllers", F_OK) == 0 ? "runc" : NULL;
 }
 
-/* It would copy what the image has there into each tmpfs. Without a network it makes no
- * resolv.conf and takes no word for one: then queries go to 127.0.0.1, and so to init, too. */
+/* What it would do unless told not to. */
+static const char *const words[] = {
+    "--http-proxy=false", /* code would see the proxies of who runs Jerboa, passwords and all */
+    "--read-only-tmpfs=false", /* /run would be writable, without a size */
+    NULL,
+};
+
+/* Without a network it makes no resolv.conf and takes no word for one: then queries go to
+ * 127.0.0.1, and so to init, too. */
 static json_t *plan(const struct engine_spec *spec, struct err *e)
 {
     struct dialect d = {
-        .tmpfs = ",notmpcopyup", .runtime = choose_runtime(), .is_rootless = is_rootless()};
+        .words = words,
+        .tmpfs = ",notmpcopyup", /* what the image has there */
+        .runtime = choose_runtime(),
+        .is_rootless = is_rootless(),
+    };
 
     return docker_plan(spec, &d, e);
 }

@@ -39,6 +39,15 @@ describe(engine, limit, () => {
     assert.deepEqual(tried, { pipe: 'EACCES', memory: 'EACCES', root: 'EROFS', init: 'EROFS', setuid: 'EPERM', devices: ['lo'] });
   });
 
+  test('neither what the user has in his environment nor a place without a size is there', async () => {
+    const seen = answer(quiet(await run(['-e', `import fs from 'node:fs';
+      const unlimited = fs.readFileSync('/proc/mounts', 'utf8').split('\\n').map((line) => line.split(' ')).filter(([, , type, options]) => type === 'tmpfs' && !options.includes('size='));
+      const writable = ({ 1: target }) => { try { fs.accessSync(target, fs.constants.W_OK); return true; } catch { return false; } };
+      console.log(JSON.stringify({ proxies: Object.keys(process.env).filter((name) => /proxy/i.test(name)), unlimited: unlimited.filter(writable).map(({ 1: target }) => target) }))`],
+    { env: { HTTP_PROXY: 'http://user:secret@127.0.0.1:9', https_proxy: 'http://user:secret@127.0.0.1:9' } })));
+    assert.deepEqual(seen, { proxies: [], unlimited: [] });
+  });
+
   test('connections leave through the pipe, and private addresses are refused', async () => {
     const r = await run(['--json', '-e', `await fetch('http://169.254.169.254/').catch((e) => console.log(e.cause.code))`]);
     assert.match(r.stdout, /ECONNRE(SET|FUSED)/);
@@ -75,10 +84,11 @@ describe(engine, limit, () => {
     assertRefused(await run(['--engine', 'native', '--runtime', 'runc', '-e', '1']), /--runtime is of --engine docker and podman/);
   });
 
-  test('containers have our labels', async () => {
+  test('containers have our labels, and no program of the image is run beside init', async () => {
     const child = start(['run', '-e', 'console.log("up"); setInterval(() => {}, 1000)']);
     await until(() => child.text('stdout').includes('up'), 'it does not start');
-    const labels = JSON.parse(await docker('inspect', '--format', '{{json .Config.Labels}}', await docker('ps', '--quiet', '--filter', 'label=mcp-sandbox=true')));
+    const { Labels: labels, Healthcheck } = JSON.parse(await docker('inspect', '--format', '{{json .Config}}', await docker('ps', '--quiet', '--filter', 'label=mcp-sandbox=true')));
+    assert.deepEqual(Healthcheck.Test, ['NONE']);
     assert.match(labels['mcp-server-run-id'], /^[0-9a-f]{32}$/);
     assert.ok(Math.abs(Date.now() - labels['mcp-creation-timestamp']) < 60_000);
     child.kill('SIGTERM');
