@@ -28,10 +28,11 @@ test: all ## everything a newcomer should see pass, in under ten minutes
 conformance: all ## the official suite of MCP, both requirement sets
 	@tools/conformance $(BUILD)
 
-test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, chaos, linters, fuzzers with coverage, arm64, faults, speed, soak
+test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, chaos, docker, linters, fuzzers with coverage, arm64, faults, speed, soak
 	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
 	@tools/test $(ASAN) unit fuzz root escape user conformance
-	@$(MAKE) --no-print-directory all && tools/test $(BUILD) chaos
+	@PACKAGES=tests/engines/packages.txt tools/packages $(SUDO)
+	@$(MAKE) --no-print-directory all && tools/test $(BUILD) chaos docker-short chaos-docker
 	@tools/lint
 	@tools/fuzz 10
 	@tools/cross $(SUDO)
@@ -59,15 +60,13 @@ bench: all ## Jerboa beside its peers, docker included, in one run: some minutes
 	@PACKAGES=bench/packages.txt tools/packages $(SUDO)
 	@bench/run $(BUILD) $(ROUNDS)
 
-test-docker: all ## the tools' tests on the docker engine, with a daemon of our own; root
-	@PACKAGES=bench/packages.txt tools/packages $(SUDO)
-	@tools/npm-ci $(BUILD) tests/integration >/dev/null
-	@JERBOA_BUILD=$(BUILD) "$$($(BUILD)/jerboa pull)/bin/node" tests/engines/run.mjs docker tests/engines/docker.test.mjs tests/integration/tools.test.mjs tests/integration/tools-dependencies.test.mjs
+test-docker: all ## every integration and escape test on the docker engine, with a daemon of our own, and its disasters; root
+	@PACKAGES=tests/engines/packages.txt tools/packages $(SUDO)
+	@$(SUDO) tools/test $(BUILD) docker chaos-docker
 
 test-podman: all ## the tools' tests on podman, in a place of its own, as root and as an ordinary user; root
 	@PACKAGES=tests/engines/packages-podman.txt tools/packages $(SUDO)
-	@tools/npm-ci $(BUILD) tests/integration >/dev/null
-	@JERBOA_BUILD=$(BUILD) "$$($(BUILD)/jerboa pull)/bin/node" tests/engines/run.mjs podman tests/engines/*.test.mjs tests/integration/tools.test.mjs tests/integration/tools-dependencies.test.mjs
+	@$(SUDO) tools/test $(BUILD) podman
 
 bench-short: all ## a third of each bar, without peers: what CI demands
 	@bench/run $(BUILD) short
@@ -80,7 +79,7 @@ bench-parts: all ## what single parts cost, as ratios within one run
 	@bench/run $(BUILD) parts
 
 chaos: all ## disasters under load: N=100 rounds (each disaster once), SEED=… replays; root
-	@$(SUDO) env N=$(N) SEED=$(SEED) ONLY="$(ONLY)" tools/chaos $(BUILD)
+	@$(SUDO) env N=$(N) SEED=$(SEED) ONLY="$(ONLY)" ENGINE=$(ENGINE) tools/chaos $(BUILD)
 
 soak: all ## does a server grow? 10,000 runs, 20 minutes of mixed load; RUNS=N, MINUTES=N
 	@tools/soak $(BUILD) $(RUNS) $(MINUTES)

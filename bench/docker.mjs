@@ -1,12 +1,12 @@
 // docker.mjs: a dockerd of our own, from Debian's docker.io, that leaves nothing.
 //
-// All that it writes is below BUILD/NAME/docker: its socket, its data, and what it and its containerd write to /run, which is an overlay there.
+// All that it writes, but the image's archive, is below BUILD/NAME/docker: its socket, its data, and what it and its containerd write to /run, which is an overlay there.
 // It makes no bridge and no rule in the host's tables, and lives in its own mount and pid namespaces: when its wrapper dies, and it dies
 // with us however we end, every container and every mount goes. What is left are files and empty cgroups, which `end` removes; after a
 // kill -9 the next start does.
 //
-// There may be no registry to pull from: the image is made of this machine's own files (a shell, coreutils, libc) and the runtime that
-// everybody else is measured with. The archive stays for the next time.
+// There may be no registry to pull from: the image is made of this machine's own files (a shell, the usual small programs, their libraries)
+// and the runtime that everybody else is measured with. The archive stays for the next time.
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ const programs = { docker: '/usr/bin/docker', dockerd: '/usr/sbin/dockerd' }; //
 
 // ---- the image ----
 
-const packages = 'dash coreutils libc6 libstdc++6 libgcc-s1 libselinux1 libpcre2-8-0 libacl1 libattr1 libgmp10';
+const packages = 'dash coreutils findutils grep procps sed libc6 libstdc++6 libgcc-s1';
 
 const recipe = `set -eu
 root=$1 runtime=$2
@@ -29,17 +29,18 @@ for link in bin sbin lib lib64; do [ ! -L "/$link" ] || cp -a "/$link" "$root"; 
 { dpkg -L ${packages}; echo /usr/bin/setsid; } | grep -E '^/(usr/)?(s?bin|lib)' | while read -r file; do
     { [ -d "$file" ] && [ ! -L "$file" ]; } || echo "$file"
 done | tar -cPf - -T - | tar -x -C "$root" 2>/dev/null
+find "$root/usr/bin" "$root/usr/sbin" -type f -exec ldd {} + 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\\// { print $3 }' | sort -u | tar -chPf - -T - | tar -x -C "$root" 2>/dev/null
 cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs"
 cp -a "$runtime/bin" "$runtime/lib" "$root/usr/local"
 tar -C "$root" -cf "$root.tar" .
 rm -rf "$root"`;
 
 /** The image of this runtime: a tar, made once. */
-export function archive(dir, runtime) {
+export function archive(build, runtime) {
   const made = createHash('sha256').update(recipe).digest('hex').slice(0, 8);
-  const file = path.join(dir, `image-${path.basename(runtime)}-${made}.tar`);
+  const file = path.join(build, `image-${path.basename(runtime)}-${made}.tar`);
   if (!existsSync(file)) {
-    const work = path.join(dir, 'image.new');
+    const work = path.join(build, `image-${process.pid}.new`);
     rmSync(work, { recursive: true, force: true });
     execFileSync('sh', ['-c', recipe, 'sh', work, runtime]);
     renameSync(`${work}.tar`, file);
@@ -72,7 +73,7 @@ async function clean(dir, group) {
     }
 }
 
-/** Returns { version, socket, group, docker(...args), end() }; the image is called `bench`, and has these tags, too. Two at a time need two names. */
+/** Returns { version, pid, socket, group, docker(...args), end() }; the image is called `bench`, and has these tags, too. Two at a time need two names. */
 export async function startDocker(build, runtime, { name: label = 'bench', tags = [] } = {}) {
   const group = `jerboa-${label}-${createHash('sha256').update(build).digest('hex').slice(0, 8)}`; // of this build
   for (const file of Object.values(programs)) if (!existsSync(file)) throw new Error(`${file} is not there`);
@@ -106,10 +107,10 @@ export async function startDocker(build, runtime, { name: label = 'bench', tags 
         if (i === tries || daemon.exitCode !== null) throw new Error(`dockerd does not answer, see ${path.join(dir, 'dockerd.log')}: ${error.message}`);
         await pause(100);
       }
-    await docker('import', '--change', `ENV NODE_VERSION=${path.basename(runtime).split('-')[1]}`, archive(dir, runtime), 'bench');
+    await docker('import', '--change', `ENV NODE_VERSION=${path.basename(runtime).split('-')[1]}`, archive(build, runtime), 'bench');
     for (const tag of tags) await docker('tag', 'bench', tag);
     const version = (await docker('version', '--format', '{{.Server.Version}}')).trim();
-    return { version, socket, group, docker, end };
+    return { version, pid: daemon.pid, socket, group, docker, end };
   } catch (error) {
     await end();
     throw error;

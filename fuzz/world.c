@@ -89,6 +89,7 @@ int world_launch(const struct message_spawn *m, struct launched *ret, struct err
     *p = (struct program){
         .what = what ? what : '?', .in = in[0], .out = out[1], .err = err[1], .net = -1};
     *ret = (struct launched){FIRST_PID + (pid_t)n_programs,
+                             FIRST_PID + (pid_t)n_programs,
                              in[1],
                              out[0],
                              err[0],

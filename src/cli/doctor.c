@@ -21,6 +21,7 @@
 #include "base/program.h"
 #include "base/str.h"
 #include "cli/chart.h"
+#include "cli/engine_choice.h"
 #include "cli/inside.h"
 #include "cli/probe.h"
 #include "cli/verb.h"
@@ -48,7 +49,7 @@ static const struct option options[] = {
 static const char details[] =
     "Starts sandboxes and looks at them from inside. Kinds of rows: need; wall, which keeps code\n"
     "in and without which nothing starts; bound, a wall that may be missing; limit; more, what\n"
-    "else there is: container engines. An engine "
+    "else there is: container engines, and what --engine auto takes. An engine "
     "that\n"
     "works with walls missing says so at each run; --strict refuses then.\n\n"
     "Exit status: 0 when the native engine works, 1 when it does not, 2 for bad usage. It works "
@@ -417,12 +418,30 @@ static void look_for_daemon(struct examination *r, const struct engine *engine)
 
     if (e.kind == ERR_NOT_FOUND)
         return;
-    row = chart_add(&r->chart, "more", engine->name, "images that are not of node, by --engine");
+    row = chart_add(&r->chart, "more", engine->name, "any image with Node.js");
     row->state = CHART_ON;
     if (found < 0)
         chart_set_off(row, e.msg);
     else
         chart_put(&row->what, "daemon %s; walls that it lacks: docs/engines.md", version);
+}
+
+static void tell_choice(struct examination *r)
+{
+    struct chart_row    *row = chart_add(&r->chart, "more", "auto", "");
+    struct engine_choice choice;
+
+    row->state = CHART_ON;
+    if (engine_choice_make("auto", &choice, NULL) < 0)
+        abort();
+    if (*choice.why)
+        chart_put(&row->what, "takes %s for all images: native cannot work here",
+                  choice.of_node->name);
+    else if (choice.of_others)
+        chart_put(&row->what, "takes native for node images, %s for others",
+                  choice.of_others->name);
+    else
+        chart_put(&row->what, "takes native: there is neither docker nor podman");
 }
 
 /* ---- the whole ---- */
@@ -437,6 +456,7 @@ static void examine(struct examination *r)
     look_for_runtime(r);
     look_for_daemon(r, &docker);
     look_for_daemon(r, &podman);
+    tell_choice(r);
     if (!try_walls(r))
         return;
     try_runtime(r);

@@ -28,7 +28,7 @@ static const struct option options[] = {
      "install these npm packages, NAME[@RANGE],… (RANGE: latest); may be repeated"},
     {"image", 0, OPTION_STRING, AT(image), "IMAGE", "the same as IMAGE behind the options"},
     {"engine", 0, OPTION_STRING, AT(engine), "ENGINE",
-     "native, docker, podman, or auto: native for node images, else docker or podman (native)"},
+     "native, docker, podman, or auto: native for node images, else docker or podman (auto)"},
     INSTALL_ROW_INSTALLER(AT(installer)),
     INSTALL_ROW_FRESH(AT(fresh_ms)),
     INSTALL_ROW_STRICT(AT(strict)),
@@ -144,7 +144,7 @@ static int get_all(const struct pull_options *o, struct err *e)
 static int pull_main(int argc, char **argv)
 {
     struct pull_options o = {.image = RUNTIME_DEFAULT,
-                             .engine = "native",
+                             .engine = "auto",
                              .installer = INSTALL_INSTALLER,
                              .fresh_ms = INSTALL_FRESH_MS};
     struct err          e = {0};
@@ -166,7 +166,9 @@ const struct verb verb_pull = {
     .usage = "pull [--verify] [--deps NAME[@RANGE],…]… [IMAGE]",
     .options = options,
     .details =
-        "IMAGE is " RUNTIME_DEFAULT " unless given: node:22, node:24.1, node:current. npm's own "
+        "IMAGE is " RUNTIME_DEFAULT
+        " unless given: node:22, node:24.1, node:current; of a container "
+        "engine any, which it pulls, and printed is its id. For a runtime npm's own "
         "configuration counts: registry, credentials, cafile, ca, strict-ssl and proxies of "
         "npm_config_*, ~/.npmrc and the global npmrc; not a project's .npmrc, because all "
         "projects share the store. A download that broke off goes on where it was.\n\n"

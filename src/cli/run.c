@@ -18,6 +18,7 @@
 #include "engine/native.h"
 #include "engine/run_id.h"
 #include "sandbox/result.h"
+#include "sandbox/sandbox.h"
 #include "store/container.h"
 #include "store/runtime.h"
 
@@ -78,8 +79,8 @@ static int find_image(const struct run_options *o, const struct engine *engine, 
 {
     const struct engine_choice *choice = &o->sandbox.choice;
 
-    TRY(container_lock(run_id(), e));
-    if (container_ensure(engine->name, o->sandbox.image, ret, e) < 0)
+    if (container_sweep(engine->name, e) < 0 || container_lock(run_id(), e) < 0 ||
+        container_ensure(engine->name, o->sandbox.image, ret, e) < 0)
         return engine_choice_explain(choice, e);
     if (*choice->why)
         fprintf(stderr, "jerboa: native cannot work here, so it is run by %s: %s\n", engine->name,
@@ -342,7 +343,7 @@ static int run_script(struct run_options *o, const struct network *network,
     }
     run_trail_end(&trail, NULL);
     /* Its container is gone. */
-    if (status >= 0 && sandbox_options_engine(&o->sandbox, e) != &native)
+    if (status >= 0 && !sandbox_was_cut() && sandbox_options_engine(&o->sandbox, e) != &native)
         container_unlock(run_id());
     return status;
 }

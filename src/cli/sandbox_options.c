@@ -13,7 +13,7 @@ enum { PIDS_MIN = 10 };
 struct sandbox_options sandbox_options_defaults(void)
 {
     return (struct sandbox_options){.image = RUNTIME_DEFAULT,
-                                    .engine = "native",
+                                    .engine = "auto",
                                     .installer = INSTALL_INSTALLER,
                                     .memory_bytes = ENGINE_MEMORY_BYTES,
                                     .cpus_milli = ENGINE_CPUS_MILLI,

@@ -52,7 +52,7 @@ struct sandbox_options sandbox_options_defaults(void);
     INSTALL_ROW_INSTALLER(SANDBOX_OPTIONS_AT(at, installer)),                                      \
     INSTALL_ROW_FRESH(SANDBOX_OPTIONS_AT(at, fresh_ms)),                                           \
     {"engine", 0, OPTION_STRING, SANDBOX_OPTIONS_AT(at, engine), "ENGINE",                        \
-     "native, docker, podman, or auto: native for node images, else docker or podman (native)"},   \
+     "native, docker, podman, or auto: native for node images, else docker or podman (auto)"},   \
     {"runtime", 0, OPTION_STRING, SANDBOX_OPTIONS_AT(at, runtime), "NAME",                         \
      "what docker or podman start containers by: runc, crun, runsc … (theirs)"},                   \
     INSTALL_ROW_STRICT(SANDBOX_OPTIONS_AT(at, strict))

@@ -15,6 +15,7 @@
 #include "config.h"
 #include "engine/native.h"
 #include "engine/run_id.h"
+#include "sandbox/sandbox.h"
 #include "store/container.h"
 #include "store/store.h"
 #include "tools/admission.h"
@@ -380,7 +381,7 @@ static void service_done(struct service *s)
     for (size_t i = 0; i < TOOLS_POLICIES; i++)
         policy_free(s->tools.policies[i]);
     close_trail(s);
-    if (s->stopped && s->run_fd >= 0)
+    if (s->stopped && s->run_fd >= 0 && !sandbox_was_cut())
         container_unlock(run_id());
     fd_close(&s->run_fd);
     network_done(&s->network);

@@ -48,6 +48,8 @@ static const char *const walls[] = {
     "--hostname=sandbox",
     "--workdir=/",
     "--stop-timeout=1",
+    "--cgroupns=private",  /* where its cgroup lies is nobody's business inside */
+    "--oom-score-adj=500", /* as the jail has it: the kernel takes a sandbox first */
     "--security-opt=no-new-privileges",
     "--security-opt=seccomp=/proc/self/fd/3", /* see engine/client.c */
     "--cap-drop=ALL",
@@ -79,11 +81,14 @@ static void add(json_t *list, char *word_take)
 
 static void add_tmpfs(json_t *list, const struct engine_spec *spec, const struct dialect *d)
 {
-    for (size_t i = 0; i < sizeof writable / sizeof writable[0]; i++)
+    for (size_t i = 0; i < sizeof writable / sizeof writable[0]; i++) {
+        long long      bytes = writable[i].is_small ? 1LL << 20 : (long long)spec->disk_bytes;
+        autofree char *inodes = str_format(",nr_inodes=%lld", (long long)engine_inodes(bytes));
+
         add(list,
             str_format("--tmpfs=%s:rw,exec,nosuid,nodev,size=%lld,mode=%s%s", writable[i].target,
-                       writable[i].is_small ? 1LL << 20 : (long long)spec->disk_bytes,
-                       writable[i].mode, d->tmpfs));
+                       bytes, writable[i].mode, d->tmpfs ? d->tmpfs : inodes));
+    }
     add(list, str_format("--shm-size=%lld", (long long)spec->disk_bytes));
 }
 
@@ -161,6 +166,8 @@ static void add_network(json_t *list, const struct engine_spec *spec, const stru
                                                   itself, then gives it up */
     if (d->resolver)
         add(list, str_dup(d->resolver));
+    if (access("/proc/sys/net/ipv6", F_OK) == 0) /* else the daemon leaves it no ::1 */
+        add(list, str_dup("--sysctl=net.ipv6.conf.all.disable_ipv6=0"));
 }
 
 static void add_words(json_t *list, const struct engine_spec *spec, const struct stat *owner)
@@ -247,7 +254,7 @@ const char *const *docker_environment(const struct engine_spec *spec)
 static json_t *plan(const struct engine_spec *spec, struct err *e)
 {
     /* Any address will do for a resolver: all queries go to init. */
-    return docker_plan(spec, &(struct dialect){.tmpfs = "", .resolver = "--dns=198.18.0.2"}, e);
+    return docker_plan(spec, &(struct dialect){.resolver = "--dns=198.18.0.2"}, e);
 }
 
 const struct engine docker = {

@@ -71,6 +71,14 @@ json_t *engine_walls(const struct engine *engine)
     return list;
 }
 
+int64_t engine_inodes(int64_t disk_bytes)
+{
+    enum { BYTES_PER_INODE = 4096, LEAST = 1024 };
+    int64_t inodes = disk_bytes / BYTES_PER_INODE;
+
+    return inodes < LEAST ? LEAST : inodes;
+}
+
 int engine_open_pipe(int *ret_read, int *ret_write, struct err *e)
 {
     enum { PIPE_SIZE = 1 << 20 };

@@ -106,5 +106,8 @@ const struct engine *engine_find(const char *name);
 /* A list as the jail tells it (jail/walls.h), of what is missing only; NULL: the jail tells. */
 json_t *engine_walls(const struct engine *engine);
 
+/* How many files fit into a disk of that size; for engines. */
+int64_t engine_inodes(int64_t disk_bytes);
+
 /* A large pipe, for frames; for engines. */
 int engine_open_pipe(int *ret_read, int *ret_write, struct err *e);

@@ -24,7 +24,6 @@
 #define INIT "/.jerboa/init"
 
 enum {
-    BYTES_PER_INODE = 4096,
     INIT_MEMORY = 152 << 20, /* beside the files it writes: windows of its connections */
 };
 
@@ -312,11 +311,9 @@ static void add_limits_for_node(json_t *entries, const struct engine_spec *spec)
 
 static void add_disk(json_t *entries, const struct engine_spec *spec)
 {
-    int64_t inodes = spec->disk_bytes / BYTES_PER_INODE;
-
     append(entries, json_pack("{s:s, s:s, s:I, s:I}", "kind", "tmpfs", "target", DISK, "bytes",
                               (json_int_t)spec->disk_bytes, "inodes",
-                              (json_int_t)(inodes < 1024 ? 1024 : inodes)));
+                              (json_int_t)engine_inodes(spec->disk_bytes)));
     add_rows(entries, writable);
 }
 

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +13,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "init/inherit.h"
 #include "jail/privilege.h"
 #include "jail/redirect.h"
+
+enum { LEAST_MS = 500 };
+
+static int64_t began_ms;
 
 /* Not every engine can mount a directory that is somebody else's than root's. */
 static int give_away(const struct words *w, struct err *e)
@@ -73,6 +80,7 @@ static int make_directories(struct err *e)
 
 int alone_begin(const struct words *w, struct err *e)
 {
+    began_ms = clock_ms();
     umask(022);
     if (w->egress)
         TRY(redirect_to_init(w->places, w->n_places, e));
@@ -85,4 +93,13 @@ int alone_begin(const struct words *w, struct err *e)
     TRY(inherit_begin(e));
     TRY(place_node(e));
     return make_directories(e);
+}
+
+void alone_end(void)
+{
+    int64_t left_ms = began_ms + LEAST_MS - clock_ms();
+
+    kill(-1, SIGKILL);
+    if (left_ms > 0)
+        poll(NULL, 0, (int)left_ms);
 }

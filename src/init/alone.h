@@ -9,3 +9,7 @@
 #include "init/words.h"
 
 int alone_begin(const struct words *w, struct err *e);
+
+/* Before it exits: nothing runs any more, and it has lived for a while. Docker 20.10 may keep for
+ * ever what ends while it is being started. */
+void alone_end(void);

@@ -29,6 +29,7 @@ struct channel {
 
     /* a process */
     pid_t         pid;        /* 0 once reaped */
+    pid_t         program;    /* who gets signals */
     bool          has_leader; /* that is it, and tells the exit here: */
     int           exit_fd;
     int           in_fd;
@@ -119,6 +120,7 @@ static int process_open(const struct frame *f, struct err *e)
         close_channel(c);
     } else {
         c->pid = launched.pid;
+        c->program = launched.program;
         c->in_fd = launched.in_fd;
         c->has_leader = launched.has_leader;
         if (c->has_leader)
@@ -361,7 +363,7 @@ static int handle_signal(struct channel *c, const struct frame *f, struct err *e
     if (number == 0 || number > 64)
         return err_set(e, ERR_INVALID, "there is no signal %u", number);
     if (c->kind == CHANNEL_PROCESS && c->pid > 0)
-        kill(c->pid, (int)number);
+        kill(c->program, (int)number);
     return 0;
 }
 

@@ -28,6 +28,7 @@ static void __attribute__((noreturn)) lead(pid_t program, int tell_fd)
     sigset_t             all;
     pid_t                pid;
 
+    fd_write_all(tell_fd, &program, sizeof program);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     setsid();
@@ -73,14 +74,26 @@ pid_t leader_fork(int report_fd, int *ret_exit_fd)
     return 0;
 }
 
-bool leader_read(int exit_fd, struct leader_report *ret)
+static bool read_whole(int fd, void *to, size_t size)
 {
     ssize_t n;
 
     do
-        n = read(exit_fd, ret, sizeof *ret);
+        n = read(fd, to, size);
     while (n < 0 && errno == EINTR);
-    return n == sizeof *ret;
+    return n == (ssize_t)size;
+}
+
+pid_t leader_program(int exit_fd, pid_t leader)
+{
+    pid_t program;
+
+    return read_whole(exit_fd, &program, sizeof program) ? program : leader;
+}
+
+bool leader_read(int exit_fd, struct leader_report *ret)
+{
+    return read_whole(exit_fd, ret, sizeof *ret);
 }
 
 void leader_end(pid_t leader, int exit_fd)

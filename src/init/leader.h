@@ -18,6 +18,7 @@ struct leader_report {
  * failed is an errno in report_fd. What the leader tells can be read from *ret_exit_fd when it has
  * exited. */
 pid_t leader_fork(int report_fd, int *ret_exit_fd);
+pid_t leader_program(int exit_fd, pid_t leader);           /* told first: who is to get signals */
 bool  leader_read(int exit_fd, struct leader_report *ret); /* false: it told nothing */
 
 /* Ends the program and all below it; the leader is about to exit when this returns, or was killed.

@@ -83,12 +83,15 @@ static int turn(struct inbox *inbox, int signal_fd)
     return r > 0;
 }
 
+static bool is_alone; /* no jail is outside */
+
 /* All before any code runs, so that nobody else has the doors. */
 static int begin(int argc, char **argv, struct err *e)
 {
     struct words w;
 
     TRY(words_parse(argc, argv, &w, e));
+    is_alone = w.alone;
     if (w.alone) {
         TRY(alone_begin(&w, e));
         group_enable();
@@ -121,5 +124,7 @@ int main(int argc, char **argv)
         r = turn(&inbox, signal_fd);
     while (r > 0);
     outbox_flush();
+    if (is_alone)
+        alone_end();
     return r < 0 ? 1 : 0;
 }

@@ -183,6 +183,7 @@ static int launch_in(const struct message_spawn *m, const int *groups, int n_gro
     fd_set_nonblock(out_read, true);
     fd_set_nonblock(err_read, true);
     *ret = (struct launched){.pid = pid,
+                             .program = m->group ? pid : leader_program(exit_fd, pid),
                              .in_fd = take_fd(&in_write),
                              .out_fd = take_fd(&out_read),
                              .err_fd = take_fd(&err_read),
@@ -254,13 +255,20 @@ int world_open_workspace(struct err *e)
     return fd < 0 ? err_sys(e, "open %s", disk) : fd;
 }
 
-bool world_disk_is_full(void)
+static bool is_full(const char *path)
 {
     struct statvfs s;
 
-    if (statvfs(disk, &s) < 0)
+    if (statvfs(path, &s) < 0 || s.f_flag & ST_RDONLY)
         return false;
     return s.f_bavail == 0 || (s.f_files > 0 && s.f_ffree == 0);
+}
+
+/* The jail makes one disk of them all; in a container each is one. */
+bool world_disk_is_full(void)
+{
+    return is_full(disk) || is_full("/tmp") || is_full("/var/tmp") || is_full("/root") ||
+           is_full("/dev/shm");
 }
 
 /* ---- the doors of egress ---- */

@@ -13,9 +13,9 @@
 #include "pipe/message.h"
 
 struct launched {
-    pid_t pid;
-    int   in_fd;  /* write end of its stdin, non-blocking; -1 when it has none */
-    int   out_fd; /* read ends, non-blocking */
+    pid_t pid, program; /* who is waited for, and who gets signals: the same without a leader */
+    int   in_fd;        /* write end of its stdin, non-blocking; -1 when it has none */
+    int   out_fd;       /* read ends, non-blocking */
     int   err_fd;
 
     /* Without a cgroup: pid is that of a leader (leader.h), which tells the program's end here. */

@@ -299,13 +299,15 @@ static int sweep(const char *argument, struct err *e)
     return cgroup_sweep(e);
 }
 
-/* Asked by who would take another engine if this one cannot work: why not is the answer. */
+/* Asked by who would take another engine if this one cannot work: why not is the answer. What fails
+ * just now speaks against nothing. */
 static int look(const char *argument, struct err *e)
 {
     (void)argument;
-    if (look_for_namespaces(e) < 0)
-        printf("%s\n", e->msg);
-    return e->kind ? -1 : 0;
+    if (look_for_namespaces(e) == 0 || (!err_is_lasting(e) && e->sys != ENOSPC))
+        return 0;
+    printf("%s\n", e->msg);
+    return -1;
 }
 
 /* Makes cgroups over to an ordinary user; for root, once a boot. */

@@ -125,6 +125,13 @@ void sandbox_fail(struct sandbox *s, enum err_kind kind, const char *sentence)
 
 /* ---- facts ---- */
 
+static bool was_cut; /* of this process, as its containers have one label */
+
+bool sandbox_was_cut(void)
+{
+    return was_cut;
+}
+
 static void on_swept(void *owner, int status)
 {
     struct sandbox *s = owner;
@@ -151,6 +158,8 @@ static void on_jail_exit(void *owner, int status)
     s->jail_exited = true; /* its reason came as a frame, or not at all */
     if (WIFSIGNALED(status) && s->engine->sweep)
         sweep(s);
+    else if (WIFSIGNALED(status))
+        was_cut = true;
     later_ask(&s->later);
 }
 

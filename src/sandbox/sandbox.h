@@ -64,3 +64,7 @@ void               sandbox_wake_jail(struct sandbox *s); /* one that somebody st
 bool               sandbox_has_room(const struct sandbox *s); /* see pipe/link.h */
 struct event_base *sandbox_base(const struct sandbox *s);
 struct egress     *sandbox_egress(struct sandbox *s); /* NULL: it has none, or it is ending */
+
+/* A program that kept a sandbox was killed, and its engine could not sweep behind it: something may
+ * be left. */
+bool sandbox_was_cut(void);

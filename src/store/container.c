@@ -2,7 +2,8 @@
  * back, never parsed. A run is a file of the store, runs/ID, locked while it lives; the kernel
  * drops the lock however it ends. So whoever can lock the file of a container's label knows that
  * nobody is left who would stop it; and a container whose file is not in this store is somebody
- * else's. */
+ * else's. A container may come to be after its run: so the first sweep that finds it over writes
+ * that into the file, and a later one removes the file. */
 #include "store/container.h"
 
 #include <ctype.h>
@@ -16,7 +17,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -26,7 +29,13 @@
 #include "store/capture.h"
 #include "store/store.h"
 
-enum { ASK_MS = 20000, PULL_MS = 15 * 60 * 1000, ID_MAX = 64, SWEEP_MAX = 64 };
+enum {
+    ASK_MS = 20000,
+    PULL_MS = 15 * 60 * 1000,
+    ID_MAX = 64,
+    SWEEP_MAX = 64,
+    LATE_S = 60, /* so long a daemon may take to make what a client asked for that was killed */
+};
 
 static int refuse(const char *program, struct err *e)
 {
@@ -265,19 +274,47 @@ static bool is_over(const char *run_id)
     return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* True: there was one, and it is removed. */
-static bool remove_one(const char *program, const char *run_id, struct err *e)
+/* True: nothing of it can come any more. */
+static bool is_settled(int runs_fd, const char *run_id)
 {
-    autofree char    *filter = str_format("label=mcp-server-run-id=%s", run_id);
-    const char *const list[] = {program,      "ps",       "--all", "--quiet",
-                                "--no-trunc", "--filter", filter,  NULL};
-    struct capture    c = {0};
+    static const char over[] = "over\n";
+    autofd int        fd = openat(runs_fd, run_id, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    struct stat       st;
 
-    if (ask(program, list, &c, e) < 0 || !is_id(c.output))
+    if (fd < 0 || fstat(fd, &st) < 0)
         return false;
-    const char *const remove[] = {program, "rm", "--force", c.output, NULL};
-    struct capture    removed;
-    return ask(program, remove, &removed, e) == 0;
+    if (st.st_size > 0)
+        return st.st_mtime + LATE_S < time(NULL);
+    (void)!write(fd, over, strlen(over)); /* a full disk: the next one will */
+    return false;
+}
+
+/* What runs goes by its --rm once it is killed. What was never started has to be removed, and what
+ * Docker 20.10 did not come to an end with, because it exited while it was being started. */
+static const struct way {
+    const char *filter, *verb;
+    const char *program; /* who has that state; NULL: all */
+} ways[] = {
+    {"status=running", "kill", NULL},  {"status=created", "rm", NULL},
+    {"status=removing", "rm", NULL},   {"status=dead", "rm", "docker"},
+    {"status=exited", "rm", "podman"}, /* whoever killed the server may have killed its conmon */
+};
+
+/* True: there was one, and it is told to end. */
+static bool end_one(const char *program, const char *run_id, const struct way *w, struct err *e)
+{
+    autofree char    *label = str_format("label=mcp-server-run-id=%s", run_id);
+    const char *const list[] = {program,    "ps",  "--all",    "--quiet", "--no-trunc",
+                                "--filter", label, "--filter", w->filter, NULL};
+    struct capture    c = {0}, ended = {0};
+    char              path[PATH_MAX];
+
+    if (w->program && strcmp(w->program, program) != 0)
+        return false;
+    if (ask(program, list, &c, e) < 0 || !is_id(c.output) || program_on_path(program, path) < 0)
+        return false;
+    const char *const end[] = {program, w->verb, c.output, NULL};
+    return capture_run_quietly(path, end, ASK_MS, &ended, e) == 0 && ended.status == 0;
 }
 
 int container_sweep(const char *program, struct err *e)
@@ -291,9 +328,10 @@ int container_sweep(const char *program, struct err *e)
     while (!e->kind && (d = readdir(runs))) {
         if (!is_over(d->d_name))
             continue;
-        for (int i = 0; i < SWEEP_MAX && remove_one(program, d->d_name, e); i++)
-            ;
-        if (!e->kind)
+        for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++)
+            for (int i = 0; i < SWEEP_MAX && end_one(program, d->d_name, &ways[w], e); i++)
+                ;
+        if (!e->kind && is_settled(fd, d->d_name))
             unlinkat(fd, d->d_name, 0);
     }
     closedir(runs);

@@ -32,4 +32,4 @@ int container_sweep(const char *program, struct err *e);
 /* Held as long as the descriptor that is returned is open: containers of this run are not to be
  * swept. */
 int  container_lock(const char *run_id, struct err *e);
-void container_unlock(const char *run_id); /* all of its containers are gone */
+void container_unlock(const char *run_id); /* all of its containers are gone, and none can come */

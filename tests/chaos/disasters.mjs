@@ -11,13 +11,14 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { descriptors, freeze } from '../integration/jerboa.mjs';
+import { engine } from './world.mjs';
 
 const isThere = (pid) => fs.existsSync(`/proc/${pid}`);
 const signal = (pid, name) => { try { process.kill(pid, name); return true; } catch { return false; } };
 
 /** Tries whoever is there until one was hit; the clients' load brings them. null: nobody came for long. */
 async function hit(look, random, strike) {
-  for (const end = performance.now() + 8000; performance.now() < end; await pause(2)) {
+  for (const end = performance.now() + 30_000; performance.now() < end; await pause(2)) {
     const seen = look();
     if (seen.length === 0) continue;
     const pid = random.of(seen);
@@ -35,10 +36,15 @@ async function halt(pid) {
 const stdioServer = (world) => world.clients.find((c) => c.kind === 'stdio' && !c.isGone)?.fact('serverPid');
 const named = (name) => (world) => world.find(name).map((p) => p.pid);
 
+/** A client of the daemon that keeps a sandbox, not one that asks something. */
+const isKeeper = (pid) => { try { return fs.readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').includes('run'); } catch { return false; } };
+
 /** Who can be hit: pids. */
 const victims = {
   server: (world) => [world.server.pid, stdioServer(world)].filter((pid) => pid && isThere(pid)),
   jail: named('jerboa-jail'),
+  docker: (world) => world.called('docker').filter((pid) => isKeeper(pid)),
+  shim: (world) => world.called('containerd-shim'),
   init: named('jerboa-init'),
   installer: named('jerboa-layer'),
   fetch: named('jerboa-fetch'),
@@ -51,7 +57,9 @@ const notFetched = /could not be installed|"reason"|search failed|cannot be sear
 const noSpace = /ENOSPC|no space|disk quota/i;
 
 /** What a dead one takes along for others; those of the server are lost with it, a client's are nobody's. */
-const excuses = { jail: new RegExp(`${lost.source}|${notFetched.source}`, 'i'), init: new RegExp(`${lost.source}|${notFetched.source}`, 'i'), installer: notFetched, fetch: notFetched };
+const ofSandbox = new RegExp(`${lost.source}|${notFetched.source}`, 'i');
+const excuses = { jail: ofSandbox, docker: ofSandbox, shim: ofSandbox, init: ofSandbox, installer: notFetched, fetch: notFetched };
+const article = (whom) => (/^[aeiou]/.test(whom) ? 'an' : 'a');
 
 /** The groups of a jail's sandbox, by what cannot be taken for the next one's of the same name. */
 function groupsOf(world, jail) {
@@ -71,7 +79,8 @@ function killJail(world, jail) {
 }
 
 const kill = (whom) => ({
-  name: `SIGKILL of ${whom === 'server' || whom === 'jail' || whom === 'client' || whom === 'fetch' ? 'a' : 'an'} ${whom}`,
+  name: `SIGKILL of ${article(whom)} ${whom}`,
+  leaves: engine === 'native' ? undefined : /^container /, // one that was just being started
   needs: needs[whom], takes: whom === 'server' || whom === 'client' ? whom : undefined, excuse: excuses[whom],
   async strike(world, random, say) {
     const pid = await hit(() => victims[whom](world), random, (found) => (whom === 'jail' ? killJail(world, found) : signal(found, 'SIGKILL')));
@@ -81,7 +90,7 @@ const kill = (whom) => ({
 });
 
 const stop = (whom) => ({
-  name: `SIGSTOP of ${whom === 'init' || whom === 'installer' ? 'an' : 'a'} ${whom}`,
+  name: `SIGSTOP of ${article(whom)} ${whom}`,
   needs: needs[whom],
   async strike(world, random, say) {
     const pid = await hit(() => victims[whom](world), random, halt);
@@ -108,11 +117,14 @@ const jump = (name, day_s, boot_s) => ({
 
 const limitOf = (pid) => /^Max open files\s+(\S+)\s+(\S+)/m.exec(fs.readFileSync(`/proc/${pid}/limits`, 'utf8')).slice(1).join(':');
 
-export const disasters = [
-  ...['server', 'jail', 'init', 'installer', 'fetch', 'client'].map(kill),
-  ...['server', 'jail', 'init', 'installer', 'fetch', 'client'].map(stop),
+const keepers = engine === 'native' ? ['jail'] : [engine, 'shim'];
+
+/** What an engine has to do with. */
+const ofEngines = [
+  ...['server', ...keepers, 'init'].map(kill),
+  ...['server', ...keepers, 'init'].map(stop),
   { // so that neither sees the other go
-    name: 'SIGKILL of a server and its jails', takes: 'server', leaves: /^cgroup /,
+    name: `SIGKILL of a server and its ${keepers[0]}s`, takes: 'server', leaves: /^(cgroup|container) /,
     async strike(world, random, say) {
       const pid = random.of(victims.server(world));
       const children = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ').filter(Boolean).map(Number);
@@ -122,18 +134,7 @@ export const disasters = [
       say(`${pid} with ${children}`);
     },
   },
-  fill('store', new RegExp(`${notFetched.source}|${noSpace.source}`, 'i')),
   fill('files', noSpace),
-  fill('tmp', noSpace),
-  {
-    name: 'the registry drops everybody in mid-transfer', needs: ['withPackage', 'types', 'search'], excuse: notFetched,
-    async strike(world) {
-      const met = world.registry.drop();
-      const isMet = await Promise.race([met.then(() => true), pause(8000, false)]);
-      if (!isMet) world.registry.mend();
-      return isMet ? world.registry.mend : null;
-    },
-  },
   {
     name: 'no more descriptors', excuse: new RegExp(`${lost.source}|${notFetched.source}|too many open files|cannot be`, 'i'),
     async strike(world, random, say) {
@@ -153,8 +154,26 @@ export const disasters = [
       return () => fs.writeFileSync(path.join(world.pids, 'pids.max'), 'max');
     },
   },
+];
+
+/** And the others, which are shown once. */
+const ofOthers = [
+  ...['installer', 'fetch', 'client'].map(kill),
+  ...['installer', 'fetch', 'client'].map(stop),
+  fill('store', new RegExp(`${notFetched.source}|${noSpace.source}`, 'i')),
+  fill('tmp', noSpace),
+  {
+    name: 'the registry drops everybody in mid-transfer', needs: ['withPackage', 'types', 'search'], excuse: notFetched,
+    async strike(world) {
+      const met = world.registry.drop();
+      const isMet = await Promise.race([met.then(() => true), pause(8000, false)]);
+      if (!isMet) world.registry.mend();
+      return isMet ? world.registry.mend : null;
+    },
+  },
   jump('the clock jumps a year ahead', 366 * 86400, 0),
   jump('the clock jumps to 1971', -Math.floor(Date.now() / 1000) + 366 * 86400, 0),
   jump('the machine was asleep for a day', 86400, 86400),
 ];
 
+export const disasters = engine === 'native' ? [...ofEngines, ...ofOthers] : ofEngines;

@@ -5,13 +5,18 @@ import { execFileSync, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { build, childEnv, copyPrograms, jerboa, list, ownCgroups, processes, read, start, tempDir, until } from '../integration/jerboa.mjs';
+import { startDocker } from '../../bench/docker.mjs';
+import { build, childEnv, contained, copyPrograms, descendants, jerboa, list, ownCgroups, processes, read, start, tempDir, until } from '../integration/jerboa.mjs';
 import { contentOf, startRegistry } from './registry.mjs';
 
-/** What another engine would call differently. */
-const engines = { native: { names: ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer'], group: /^jerboa-u?\d+$/ } };
-const engine = process.env.ENGINE ?? 'native';
-const { names, group } = engines[engine];
+/** What another engine has that is different: a daemon, and how it calls the groups of sandboxes. */
+const engines = {
+  native: { startDaemon: () => null, group: /^jerboa-u?\d+$/ },
+  docker: { startDaemon: (runtime) => startDocker(build, runtime, { name: 'chaos', tags: ['node:lts-slim'] }), group: /^[0-9a-f]{64}$/ },
+};
+export const engine = process.env.ENGINE || 'native';
+assert.ok(engines[engine], `there are no disasters for '${engine}'`);
+const { startDaemon, group } = engines[engine];
 
 const digest = (file) => createHash('sha256').update(fs.readFileSync(file)).digest('hex');
 const mebibyte = 1 << 20;
@@ -22,8 +27,7 @@ function mountSmall(at, mebibytes) {
 }
 
 /** Runtime and installer of the machine's store, and room for little else. */
-function makeStore(at) {
-  const node = execFileSync(jerboa, ['pull'], { encoding: 'utf8' }).trim();
+function makeStore(at, node) {
   const bun = execFileSync(jerboa, ['fetch', 'tool', 'bun'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
   const mib = Math.ceil([node, bun].reduce((sum, dir) => sum + +execFileSync('du', ['-sm', dir], { encoding: 'utf8' }).split('\t')[0], 0));
   mountSmall(at, mib + 48);
@@ -40,11 +44,12 @@ export async function makeWorld() {
   const places = { store: path.join(top, 'store'), files: path.join(top, 'files'), tmp: path.join(top, 'tmp') };
   fs.mkdirSync(programs);
   fs.mkdirSync(home);
-  const program = copyPrograms(programs, names);
-  makeStore(places.store);
+  const program = copyPrograms(programs);
+  const runtime = execFileSync(jerboa, ['pull'], { encoding: 'utf8' }).trim();
+  makeStore(places.store, runtime);
   mountSmall(places.files, 16);
   mountSmall(places.tmp, 8);
-  const registry = await startRegistry();
+  const registry = await startRegistry(), daemon = await startDaemon(runtime);
 
   // Files that nobody has any business with.
   const kept = new Map(Array.from({ length: 8 }, (_, i) => {
@@ -56,7 +61,8 @@ export async function makeWorld() {
   const clock = path.join(top, 'clock');
   fs.writeFileSync(clock, Buffer.alloc(16));
   const env = { HOME: home, JERBOA_HOME: places.store, TMPDIR: places.tmp, npm_config_registry: registry.url, LD_PRELOAD: path.join(build, 'tests/chaos-clock.so'),
-    JERBOA_CHAOS_CLOCK: clock, ASAN_OPTIONS: 'verify_asan_link_order=0:detect_leaks=0', no_proxy: '127.0.0.1' };
+    JERBOA_CHAOS_CLOCK: clock, ASAN_OPTIONS: 'verify_asan_link_order=0:detect_leaks=0', no_proxy: '127.0.0.1',
+    JERBOA_ENGINE: engine, ...(daemon && { DOCKER_HOST: `unix://${daemon.socket}` }) };
   for (const name of Object.keys(process.env)) if (/^npm_config_|_proxy$/i.test(name) && name !== 'no_proxy') delete process.env[name];
 
   // A cgroup for the number of processes of the servers alone.
@@ -65,9 +71,10 @@ export async function makeWorld() {
   const pids = path.join(hierarchy, 'servers');
   fs.mkdirSync(pids);
   const enter = ['sh', '-c', 'echo 0 >"$0/cgroup.procs" && exec "$@"', pids];
-  const args = ['serve', '--engine', engine, '--files', places.files, '--timeout', '10s'];
+  const args = ['serve', '--files', places.files, '--timeout', '10s'];
 
-  const mounts = read('/proc/self/mountinfo');
+  const unixSockets = () => read('/proc/net/unix').split('\n').slice(1).map((line) => line.split(' ').at(-1)).filter((name) => /[/@]/.test(name ?? ''));
+  const mounts = read('/proc/self/mountinfo'), sockets = new Set(unixSockets()), forgiven = new Set(); // sockets of the daemon, if there is one
   const world = {
     top, programs, places, registry, pids, clock, env,
     clients: [], server: null, waits: [],
@@ -124,24 +131,51 @@ export async function makeWorld() {
       return () => { fs.closeSync(fd); fs.rmSync(file); };
     },
 
+    /** Processes of the daemon itself, which outlive every round. */
+    daemons() {
+      if (!daemon) return [];
+      const inContainers = new Set(contained(daemon.group).map((p) => p.pid));
+      return [daemon.pid, ...descendants(daemon.pid).map((p) => p.pid).filter((pid) => !inContainers.has(pid))];
+    },
+
+    /** Processes of ours by the name that the kernel has of them. */
+    called: (name) => list('/proc').filter((pid) => /^\d+$/.test(pid) && read(`/proc/${pid}/comm`).trim() === name).map(Number),
+
     /** Groups of sandboxes, dead or alive. */
-    groups: () => [...ownCgroups(), pids].flatMap((dir) => list(dir).filter((name) => group.test(name)).map((name) => path.join(dir, name))),
+    groups: () => [...ownCgroups(), pids, ...(daemon ? list('/sys/fs/cgroup').map((name) => path.join('/sys/fs/cgroup', name, daemon.group)) : [])].flatMap((dir) => list(dir).filter((name) => group.test(name)).map((name) => path.join(dir, name))),
+
+    /** Of the daemon, all that it has: id, state and whose it is. Docker 20.10 may list for ever what it has no more. */
+    containers() {
+      const ask = (...words) => execFileSync('docker', words, { env: { ...process.env, ...env, LD_PRELOAD: '' }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+      const isThere = (row) => { try { return ask('inspect', row.split(' ')[0]) !== ''; } catch { return false; } };
+      return daemon ? ask('ps', '--all', '--format', '{{.ID}} {{.Status}} {{.Label "mcp-server-run-id"}}').split('\n').filter(Boolean).filter(isThere) : [];
+    },
+
+    /** What a round that failed has left is not the next one's. */
+    forgive() { for (const row of world.containers()) forgiven.add(row.split(' ')[0]); },
 
     /** Everything of ours that is still there, clients and servers being over. */
     leftovers() {
-      const known = new Set([1, process.pid, process.ppid]);
+      const known = new Set([1, process.pid, process.ppid, ...world.daemons()]);
       const alive = list('/proc').filter((name) => /^\d+$/.test(name) && !known.has(+name)).filter((pid) => { const s = read(`/proc/${pid}/stat`); return s && !/\) [ZX]/.test(s); });
       const listening = ['tcp', 'tcp6'].flatMap((kind) => read(`/proc/net/${kind}`).split('\n').slice(1).map((line) => line.trim().split(/\s+/)))
         .filter((f) => f[3] === '0A' && parseInt(f[1].split(':').at(-1), 16) !== registry.port);
-      return [
+      const left = [
         ...alive.map((pid) => `process ${pid} ${read(`/proc/${pid}/comm`).trim()}`),
         ...world.groups().map((dir) => `cgroup ${dir}`),
         ...(read('/proc/self/mountinfo') === mounts ? [] : ['mounts']),
         ...listening.map((f) => `socket ${f[1]}`),
-        ...read('/proc/net/unix').split('\n').slice(1).map((line) => line.split(' ').at(-1)).filter((name) => /[/@]/.test(name ?? '')).map((name) => `socket ${name}`),
+        ...unixSockets().filter((name) => !sockets.has(name) && !name.includes('containerd-shim')).map((name) => `socket ${name}`),
         ...list(places.tmp).map((name) => `temp file ${name}`),
         ...list('/run/jerboa').filter((name) => name !== 'ids').map((name) => `/run/jerboa/${name}`),
       ];
+      return left.length > 0 ? left : world.containers().filter((row) => !forgiven.has(row.split(' ')[0])).map((row) => `container ${row}`); // asking takes a while
+    },
+
+    /** One more start: a daemon may make a container after whoever asked for it was killed. */
+    async sweep() {
+      if (daemon) await world.run(['pull', 'node:lts-slim']);
+      return false;
     },
 
     /** What nobody may change has not changed, and what calls wrote is there as they wrote it. */
@@ -174,6 +208,7 @@ export async function makeWorld() {
 
     async close() {
       registry.close();
+      await daemon?.end();
       for (const place of Object.values(places)) execFileSync('umount', [place]);
       await until(() => { try { fs.rmdirSync(pids); return true; } catch { return false; } }, 'the cgroup of the servers is not empty');
     },

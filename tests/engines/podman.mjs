@@ -86,7 +86,7 @@ export async function startPodman(build, runtime, { name: label, tags }) {
 
   try {
     await Promise.race([once(holder.stdout, 'data'), exited.then(() => { throw new Error(`no namespaces for podman, see ${build}/${label}/podman.log`); })]);
-    env.JERBOA_TEST_IMAGE = archive(path.join(build, label), runtime);
+    env.JERBOA_TEST_IMAGE = archive(build, runtime);
     await client('import', '--change', `ENV NODE_VERSION=${path.basename(runtime).split('-')[1]}`, env.JERBOA_TEST_IMAGE, 'bench');
     for (const tag of tags) await client('tag', 'bench', tag);
     return { version: (await client('version', '--format', '{{.Server.Version}}')).trim(), group, env, client, around, end };

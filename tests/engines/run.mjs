@@ -1,28 +1,33 @@
 // run.mjs: tests of the native engine, on another one.
 //
-//   node tests/engines/run.mjs docker|podman FILE…
+//   node tests/engines/run.mjs docker|podman [FILE…]
 //
+// Without a file: all but those of the table in native.mjs, which are told with their reasons.
 // A daemon of our own is started on a private socket (bench/docker.mjs), or podman gets a place of its own (podman.mjs), with an image made of this
-// machine's files that has the names which the tests ask for; the files run with JERBOA_TEST_ENGINE, which tests/integration/jerboa.mjs makes every server's and every run's engine.
+// machine's files that has the names which the tests ask for; the files run with JERBOA_TEST_ENGINE, which tests/integration/jerboa.mjs makes every
+// server's and every run's engine.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { startDocker } from '../../bench/docker.mjs';
 import { run } from '../../bench/programs.mjs';
+import { filesOf, native } from './native.mjs';
 import { startPodman } from './podman.mjs';
 
 const build = path.resolve(process.env.JERBOA_BUILD ?? 'build');
-const [engine, ...files] = process.argv.slice(2);
+const [engine, ...named] = process.argv.slice(2);
 
 /** How each is started: its command, what finds it, and what runs where it can be found. */
 const engines = {
   docker: async (...args) => { const d = await startDocker(...args); return { ...d, client: d.docker, env: { DOCKER_HOST: `unix://${d.socket}` }, around: (argv) => argv }; },
   podman: startPodman,
 };
-if (!Object.hasOwn(engines, engine) || files.length === 0) {
-  console.error('usage: run.mjs docker|podman FILE…');
+if (!Object.hasOwn(engines, engine)) {
+  console.error('usage: run.mjs docker|podman [FILE…]');
   process.exit(2);
 }
+const files = named.length > 0 ? named : filesOf(engine);
+if (named.length === 0) for (const [name, reason] of Object.entries(native)) console.log(`# not on ${engine}: ${name}: ${reason}`);
 const runtime = (await run(path.join(build, 'jerboa'), ['pull'], {})).trim();
 const daemon = await engines[engine](build, runtime, { name: 'on-engine', tags: ['node:lts-slim', 'node:lts', 'node:24', 'node:24-slim'] });
 

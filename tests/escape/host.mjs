@@ -4,9 +4,9 @@ import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { build, childEnv, copyPrograms, descendants, isRoot, jerboa, printed, start, tempDir } from '../integration/jerboa.mjs';
+import { build, childEnv, copyPrograms, engine, inside as processesInside, isRoot, jerboa, printed, start, tempDir } from '../integration/jerboa.mjs';
 
-export { descendants, isRoot, jerboa, printed, start };
+export { engine, processesInside as inside, isRoot, jerboa, printed, start };
 export const probe = path.join(build, 'tests/escape-probe');
 export const jails = { installed: path.join(build, 'jerboa-jail'), open: path.join(build, 'tests/escape-jail') };
 

@@ -15,6 +15,7 @@
 //   command what is run instead of `jerboa run`, or of Node on the bare host; cwd: where
 //   root    the control takes rights that only root has: the row is root's alone
 //   lacks   why this machine cannot have the control, if so: then it is skipped, and said
+//   elsewhere  why it is not closed, or not asked, on another engine: then it is skipped there, and said
 //   apart   each wall closes a part of its own: the control must pass all of them, the probe none
 //
 // A probe runs on the bare host as well, so it touches only what `ready` made.
@@ -25,7 +26,7 @@ import { createServer } from 'node:net';
 import { hostname, release } from 'node:os';
 import path from 'node:path';
 import { packages } from './packages.mjs';
-import { descendants, isRoot, jerboa, printed, probe, start } from './host.mjs';
+import { engine, inside, isRoot, jerboa, printed, probe, start } from './host.mjs';
 
 const capabilities = 'step drop capabilities', landlock = 'step landlock', hostNetwork = 'option --network host';
 const [major, minor] = release().split('.').map(Number), since = (a, b) => major > a || (major === a && minor >= b);
@@ -88,6 +89,8 @@ const noFirst = lacking(fs.existsSync('/sys/fs/cgroup/memory/release_agent'), 't
 const setters = ['fchmod', ...(since(6, 6) ? ['fchmodat2'] : []), 'mknodat', 'openat2', 'openat', ...(process.arch === 'x64' ? ['chmod', 'creat', 'open', 'mknod'] : [])];
 const cores = (host) => fs.readdirSync(host.files).filter((name) => name.startsWith('core'));
 
+const fewerMasks = 'the daemon masks less, and lets nobody mask more';
+
 export const probes = [
   // ---- files of the host ----
   { name: 'a file by its path', walls: null, why: 'a root of its own', ready: secretIn('secret'), code: read((at) => path.join(at.host, 'secret')) },
@@ -145,7 +148,7 @@ export const probes = [
   { name: 'open_tree', walls: ['call open_tree', capabilities], code: call('open_tree', word) },
   { name: 'a file by its handle', root: true, walls: ['call name_to_handle_at', 'call open_by_handle_at', capabilities], also: [noUsers], ready: secretIn('shown', 'secret'),
     code: call('handle', (at) => `${at.shown}/secret`, (at) => at.shown) },
-  { name: 'a device in a shown directory', root: true, walls: ['devices /workspace/dir'],
+  { name: 'a device in a shown directory', root: true, elsewhere: 'the daemon lets everybody have this one; of others, see docker.test.mjs', walls: ['devices /workspace/dir'],
     ready: (host) => { if (!fs.existsSync(`${host.shown}/device`)) execFileSync('mknod', ['-m', '666', `${host.shown}/device`, 'c', '1', '5']); },
     code: call('device', (at) => `${at.shown}/device`, word) },
   { name: 'making a device', root: true, walls: [noUsers, capabilities, landlock], code: call('mknod', '/tmp/made', word) },
@@ -166,9 +169,9 @@ export const probes = [
   { name: 'init\'s own program', walls: ['writable /.jerboa/init', capabilities, ...asRoot(noUsers)],
     ready: (host) => { host.program = path.join(path.dirname(host.jerboa), 'jerboa-init'); host.after(() => fs.chmodSync(host.program, 0o755)); },
     code: () => `fs.chmodSync('/proc/1/exe', 0o751)`, arrived: (host) => (fs.statSync(host.program).mode & 0o777) === 0o751 },
-  { name: 'init in /proc', walls: ['hidepid /proc'], code: (at) => `fs.readFileSync('/proc/1/status'); process.stdout.write(${text(at.secret)})` },
+  { name: 'init in /proc', elsewhere: 'the daemon\'s /proc shows that there is one', walls: ['hidepid /proc'], code: (at) => `fs.readFileSync('/proc/1/status'); process.stdout.write(${text(at.secret)})` },
   { name: 'a signal to init', walls: [noProcesses], also: ['proc /proc'], ready: (host) => { host.after(() => fs.rmSync(`${host.files}/began`, { force: true })); },
-    code: (at) => `fs.writeFileSync(${text(`${at.files}/began`)}, ''); const init = process.ppid; for (const signal of ['SIGSTOP', 'SIGTERM', 'SIGKILL']) process.kill(init, signal); console.log('still here')`,
+    code: (at) => `fs.writeFileSync(${text(`${at.files}/began`)}, ''); const init = ${engine ? 1 : 'process.ppid'}; for (const signal of ['SIGSTOP', 'SIGTERM', 'SIGKILL']) process.kill(init, signal); console.log('still here')`,
     arrived: (host, r) => fs.existsSync(`${host.files}/began`) && !r.stdout.includes('still here') },
   { name: 'the pipe of init', walls: ['call pidfd_open', 'call pidfd_getfd', capabilities], code: call('pipe', word) },
   { name: 'a signal to a process of the host', walls: [noProcesses, ...scope, ...asRoot(noUsers)], also: ['proc /proc'],
@@ -203,8 +206,8 @@ export const probes = [
       host.number = number;
     },
     code: call('shm', (at) => at.number) },
-  { name: 'the kernel\'s command line', walls: ['mask /proc/cmdline'], ready: (host) => { host.secret = fs.readFileSync('/proc/cmdline', 'utf8'); }, code: read(() => '/proc/cmdline') },
-  { name: 'what /proc shows of the machine', apart: true, walls: masks.map((target) => `mask ${target}`),
+  { name: 'the kernel\'s command line', elsewhere: fewerMasks, walls: ['mask /proc/cmdline'], ready: (host) => { host.secret = fs.readFileSync('/proc/cmdline', 'utf8'); }, code: read(() => '/proc/cmdline') },
+  { name: 'what /proc shows of the machine', elsewhere: fewerMasks, apart: true, walls: masks.map((target) => `mask ${target}`),
     code: () => `console.log(JSON.stringify(${text(masks)}.filter((target) => fs.statSync(target).dev === fs.statSync('/proc').dev)))`,
     arrived: (host, r, leftOut) => { const seen = JSON.parse(r.stdout); return leftOut ? seen.length === masks.length : seen.length > 0; } },
   { name: 'writing below /sys', root: true, walls: ['old root', landlock, noUsers], // opened and left as it is
@@ -221,7 +224,7 @@ export const probes = [
     code: (at) => `spawnSync('/bin/sh', ['-c', 'kill -SEGV $$'], { cwd: ${text(at.files)} })`, arrived: (host) => cores(host).length > 0 },
   { name: 'a core limit of 0', walls: ['call prlimit64'], code: call('core', word) },
   { name: 'the name of the host', walls: ['namespace uts'], ready: (host) => { host.secret = hostname(); }, code: () => `process.stdout.write((await import('node:os')).hostname())` },
-  { name: 'where its cgroup lies', walls: ['step hide cgroup'], ready: (host) => { host.secret = `jerboa-test-${process.pid}`; }, code: read(() => '/proc/self/cgroup') },
+  { name: 'where its cgroup lies', walls: ['step hide cgroup'], ready: (host) => { host.secret = process.env.JERBOA_TEST_CGROUP ?? `jerboa-test-${process.pid}`; }, code: read(() => '/proc/self/cgroup') },
   { name: 'leaving its cgroup', lacks: noFirst, walls: [...mounting, ...asRoot(noUsers)], code: call('leave-cgroup', word) },
   { name: 'raising its own limit', root: true, lacks: noFirst, walls: [...mounting, noUsers, 'step hide cgroup'], code: call('raise-limit', word) },
   { name: 'release_agent', root: true, lacks: noFirst, walls: [...mounting, noUsers, 'step hide cgroup'], code: call('release-agent', word) },
@@ -262,17 +265,17 @@ export const probes = [
     ready: async (host) => {
       const script = `process.stdin.on('data', () => { console.log('alive'); process.exit(); }); console.log('ready')`;
       host.other = await neighbour(host, script);
-      host.pid = descendants(host.other.pid).findLast(({ name }) => !name.startsWith('jerboa')).pid;
+      host.pid = inside(host.other.pid).at(-1).pid;
     },
     code: (at) => `process.kill(${at.pid}, 'SIGKILL')`,
     arrived: async ({ other }) => { other.stdin.end('x'); return !(await other.ended).stdout.includes('alive'); } },
-  { name: 'uids of another sandbox', root: true, walls: ['own uids'],
+  { name: 'uids of another sandbox', root: true, elsewhere: 'containers of one owner have one uid: the wall uid-range is missing', walls: ['own uids'],
     ready: async (host) => {
       const other = await neighbour(host, `import fs from 'node:fs'; process.stdout.write(fs.readFileSync('/proc/self/uid_map')); console.log('ready'); setInterval(() => {}, 1000)`);
       host.secret = other.text('stdout').split('\n')[0];
     },
     code: read(() => '/proc/self/uid_map') },
-  { name: 'node_modules of others', walls: ['overlay layer', 'writable layer'],
+  { name: 'node_modules of others', elsewhere: 'nothing is mounted: each has a copy', walls: ['overlay layer', 'writable layer'],
     ready: (host) => {
       host.layer = fs.mkdtempSync(`${host.dir}/layer-`);
       fs.chmodSync(host.layer, 0o755);

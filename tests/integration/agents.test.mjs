@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { assertGone, tempDir } from './jerboa.mjs';
+import { assertGone, engine, tempDir } from './jerboa.mjs';
 import { modern } from './mcp.mjs';
 import { answers, connectTo, ownStore, programs, serveHttp, storeFiles, text, tokenOf, tokensFile } from './serving.mjs';
 
-const CALLS = 200;
+const CALLS = engine ? 20 : 200;
 const kinds = [{ sdk: 1 }, { mode: 'legacy' }, { mode: { pin: modern } }, { sdk: 1 }, { mode: { pin: modern } }];
 const names = ['ada', 'bob', 'eve', 'joe', 'zoë'];
 const server = (word) => `import http from 'node:http'; console.log('up ${word}'); http.createServer((q, s) => s.end('${word}')).listen(4000)`;

@@ -7,7 +7,7 @@ import net from 'node:net';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { after, before, describe, test } from 'node:test';
-import { fill, start, tempDir, until } from './jerboa.mjs';
+import { engine, fill, start, tempDir, until } from './jerboa.mjs';
 import { connect, connectFor, freePort, limit, texts, variants } from './tools.mjs';
 
 const modern = variants['stdio, modern'];
@@ -45,7 +45,7 @@ const provoke = {
     return strict.once('1');
   },
   UNKNOWN_SANDBOX: () => s.exec('js-sbx-00000000-0000-4000-8000-000000000000', 'true'),
-  BAD_IMAGE: () => s.once('1', { image: 'python:3' }),
+  BAD_IMAGE: () => s.once('1', { image: engine ? '--privileged' : 'python:3' }),
   NO_RUNTIME: () => s.once('1', { image: 'node:99' }),
   TOO_MANY: async (t) => {
     const few = await connectFor(t, modern, ['--sandboxes', '1']);
@@ -68,7 +68,7 @@ const provoke = {
     return Promise.race(calls.map((call) => call.then((r) => r?.isError ? r : new Promise(() => {}))));
   },
   LOW_MEMORY: async (t) => (await connectFor(t, modern, ['--reserve', '100000g', '--wait', '0'])).once('1'),
-  CANNOT_START: async (t) => (await connectFor(t, { ...modern, lacks: 'jerboa-jail' })).call('sandbox_initialize'),
+  CANNOT_START: async (t) => (await connectFor(t, { ...modern, lacks: 'jerboa-init' })).call('sandbox_initialize'),
   STOPPED: async () => (await stopped())[1],
   PORT: async (t) => {
     const foreign = net.createServer().listen(0, '127.0.0.1');

@@ -15,11 +15,11 @@ export const limit = { timeout: 180_000 }; // of what hangs: a busy machine is s
 /** Environment of a child: no option of whoever runs the tests; `mark` finds the sandbox's processes later. */
 export const mark = `JERBOA_TEST_MARK=${process.pid}-${randomBytes(6).toString('hex')}`;
 const options = /^JERBOA_(?!HOME$)|^(FILES_DIR|SANDBOX_MEMORY_LIMIT|SANDBOX_CPU_LIMIT|RUN_SCRIPT_TIMEOUT|NODE_OPTIONS|NODE_TEST_CONTEXT)$/;
-const engine = process.env.JERBOA_TEST_ENGINE; // tests/engines/run.mjs
-const always = { JERBOA_ENV: mark, ...(engine && { JERBOA_ENGINE: engine }) };
+export const engine = process.env.JERBOA_TEST_ENGINE; // tests/engines/run.mjs; else it is native
+const always = { JERBOA_ENV: mark, JERBOA_ENGINE: engine ?? 'native' }; // whatever programs this machine has; auto.test.mjs has the default
 
-/** For what is of the native engine alone. */
-export const nativeOnly = engine ? { skip: `of the native engine, this is ${engine}` } : {};
+/** For a test that is of the native engine alone, and why; whole files stand in tests/engines/native.mjs. */
+export const nativeOnly = (reason) => (engine ? { skip: `of the native engine: ${reason}` } : {});
 export function childEnv(more = {}) {
   const own = Object.entries(process.env).filter(([name]) => !options.test(name));
   return { ...Object.fromEntries(own), ...always, ...more };
@@ -45,10 +45,11 @@ export function writeFiles(dir, files) {
   return dir;
 }
 
-/** For an ordinary user one wall is always missing, and each start says so: that line, and no other, is set aside. */
+/** Walls that are always missing, for an ordinary user or on another engine, and each start says so: that line, and no other, is set aside. */
 export const isRoot = process.getuid() === 0;
-export const withoutNotice = (text) =>
-  isRoot ? text : text.replace(/^warn sandbox missing walls: uid-range \(only root [^()\n]*\)\n/m, '');
+const notice = engine ? /^warn sandbox missing walls: user-namespace \(.*\), uid-range \(.*\), landlock \([^()\n]*\)\n/m
+  : isRoot ? /(?!)/ : /^warn sandbox missing walls: uid-range \(only root [^()\n]*\)\n/m;
+export const withoutNotice = (text) => text.replace(notice, '');
 
 /** Starts a program. `ended` is {status, signal, stdout, stderr}; over `seconds` it is killed, and the signal tells. */
 export function start(args, { program = jerboa, env, cwd, stdio = ['pipe', 'pipe', 'pipe'], input, seconds = 60, keep = true } = {}) {
@@ -168,6 +169,17 @@ export function descendants(pid) {
   return found.slice(1).filter((p) => p.state !== 'Z' && p.state !== 'X');
 }
 
+const commandLine = (pid) => read(`/proc/${pid}/cmdline`).split('\0');
+
+/** The programs below a server that keep its sandboxes, one each: jails, or clients of the daemon. */
+export const keepers = (pid) => descendants(pid).filter((p) => p.name === (engine ?? 'jerboa-jail') && (!engine || commandLine(p.pid).includes('run')));
+
+/** Of programs in `dir`, the first process of each sandbox. */
+export const inits = (dir) => processes(dir).filter((p) => p.name === 'jerboa-init' && /^NSpid:.*\t1$/m.test(read(`/proc/${p.pid}/status`)));
+
+/** What code in the sandboxes of a server started. A daemon's containers are not below it: there, all that run in any. */
+export const inside = (pid) => (engine ? contained(process.env.JERBOA_TEST_CGROUP) : descendants(pid)).filter((p) => !/^(init$|jerboa|runc|conmon|podman)/.test(p.name));
+
 const writable = (dir) => { try { fs.accessSync(dir, fs.constants.W_OK); return true; } catch { return false; } };
 
 /** Where cgroups of sandboxes stand, in the v1 hierarchies that they use: this process's own, or those that root made over to this user. */
@@ -229,11 +241,11 @@ export async function sweep() {
 const hostMounts = () => read('/proc/self/mountinfo').split('\n').map((line) => line.split(' ').slice(4).join(' ')).sort().join('\n');
 const mountsBefore = hostMounts();
 
-/** Everything of ours that is still there. Mounts of other namespaces live and die with the processes. */
+/** Everything of ours that is still there. Mounts of other namespaces live and die with the processes; those of containers are the daemon's. */
 export const leftovers = (dir, ...places) => [
   ...processes(dir).map((p) => `process ${p.pid} ${p.name}`),
   ...deadCgroups(),
-  ...(hostMounts() === mountsBefore ? [] : ['mounts of the host changed']),
+  ...(engine || hostMounts() === mountsBefore ? [] : ['mounts of the host changed']),
   ...list('/run/jerboa').filter((name) => name !== 'ids').map((name) => `/run/jerboa/${name}`),
   ...places.flatMap((place) => list(place).map((name) => path.join(place, name))),
 ];

@@ -3,12 +3,14 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { descendants, freeze, limit, nothingAhead, tempDir, until } from './jerboa.mjs';
+import { freeze, inside, keepers, limit, nativeOnly, nothingAhead, tempDir, until } from './jerboa.mjs';
 import { serveStdio, text } from './serving.mjs';
 
 nothingAhead();
 
-const named = (s, name) => descendants(s.child.pid).filter((p) => p.name === name).map((p) => p.pid);
+const jails = (s) => keepers(s.child.pid).map((p) => p.pid);
+const sleepers = (s) => inside(s.child.pid).filter((p) => p.name === 'sleep');
+const apart = nativeOnly('elsewhere what ends a group is init, and who stops that stops the answers');
 
 async function serve(t, args) {
   const s = serveStdio(t, args);
@@ -34,7 +36,7 @@ async function leave(t, more = []) {
   const exec = (...commands) => s.call('sandbox_exec', { container_id, commands });
   const first = exec('setsid sleep 1006 >/dev/null 2>&1 & until grep -q sleep /proc/$!/comm; do sleep 0.01; done; touch files/began; until [ -e files/go ]; do sleep 0.01; done; echo one');
   await until(() => fs.existsSync(path.join(files, 'began')), 'it does not begin');
-  const answeredWhileStopped = (work) => whileStopped(named(s, 'jerboa-jail'), async () => {
+  const answeredWhileStopped = (work) => whileStopped(jails(s), async () => {
     fs.writeFileSync(path.join(files, 'go'), '');
     let answer;
     first.then((r) => { answer = r; });
@@ -46,16 +48,16 @@ async function leave(t, more = []) {
 }
 
 describe('sandbox_exec', () => {
-  test('is answered when its last command has said all; what that left running ends before the next call', limit, async (t) => {
+  test('is answered when its last command has said all; what that left running ends before the next call', { ...limit, ...apart }, async (t) => {
     const { s, exec, answeredWhileStopped } = await leave(t);
     const second = await answeredWhileStopped(() => {
-      assert.equal(named(s, 'sleep').length, 1);
+      assert.equal(sleepers(s).length, 1);
       return { answer: exec('cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -c "sl[e]ep"') }; // of what is dead it is empty
     });
     assert.deepEqual((await second.answer).structuredContent.commands, [{ stdout: '0\n', stderr: '', exitCode: 1 }]);
   });
 
-  test('is in the audit log as it was answered, though its sandbox is stopped in that moment', limit, async (t) => {
+  test('is in the audit log as it was answered, though its sandbox is stopped in that moment', { ...limit, ...apart }, async (t) => {
     const log = path.join(tempDir(t), 'log'), { s, container_id, answeredWhileStopped } = await leave(t, ['--audit', log]);
     await answeredWhileStopped(() => s.call('sandbox_stop', { container_id }));
     const ended = () => fs.readFileSync(log, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line)).filter((line) => line.event === 'run_ended');
@@ -71,22 +73,22 @@ describe('sandbox_exec', () => {
       await s.call('sandbox_exec', { container_id, commands: [leave(1007), 'cat /proc/[0-9]*/comm | grep -c sleep > seen; true', `${leave(1008)} ${last}`] });
       const { structuredContent: { commands: [{ stdout }] } } = await s.call('sandbox_exec', { container_id, commands: ['cat seen'] });
       assert.equal(stdout, '0\n');
-      assert.deepEqual(named(s, 'sleep'), []);
+      assert.deepEqual(sleepers(s), []);
     }
   });
 });
 
 describe('sandbox_stop', () => {
-  test('is answered before anything is torn down; while 64 are, a new sandbox waits', limit, async (t) => {
+  test('is answered before anything is torn down; while 64 are, a new sandbox waits', { ...limit, ...nativeOnly('so many containers are the daemon\'s matter') }, async (t) => {
     const most = 64, s = await serve(t, ['--sandboxes', '100']);
     const ids = await Promise.all(Array.from({ length: most + 1 }, async () => text(await s.call('sandbox_initialize', {}))));
-    const old = new Set(named(s, 'jerboa-jail'));
+    const old = new Set(jails(s));
     assert.equal(old.size, most + 1);
     const next = await whileStopped([...old], async () => { // for three seconds; then each is killed
       for (const r of await Promise.all(ids.map((container_id) => s.call('sandbox_stop', { container_id })))) assert.match(text(r), /^Container \S+ removed\.$/);
       const answer = s.call('sandbox_initialize', {});
-      await until(() => named(s, 'jerboa-jail').some((pid) => !old.has(pid)), 'no new one starts', 30);
-      const left = named(s, 'jerboa-jail').filter((pid) => old.has(pid)).length;
+      await until(() => jails(s).some((pid) => !old.has(pid)), 'no new one starts', 30);
+      const left = jails(s).filter((pid) => old.has(pid)).length;
       assert.ok(left < most, `${left} were being torn down when it started`);
       return { answer };
     });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
-import { assertGone, descriptors, limit, nothingAhead, processes, sanitized, tempDir, until } from './jerboa.mjs';
+import { assertGone, descriptors, engine, inits, limit, nativeOnly, nothingAhead, sanitized, tempDir, until } from './jerboa.mjs';
 import { modern, openSession, post, request } from './mcp.mjs';
 import { answers, connectTo, inside, programs, rssKiB, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
 
@@ -13,7 +13,7 @@ const inner = 20_000 + process.pid % 10_000;
 const web = `import http from 'node:http'; http.createServer((q, s) => s.end('here')).listen(${inner})`;
 const forever = `import { spawn } from 'node:child_process'; spawn('sh', ['-c', 'setsid sleep 1000 & sleep 1000'], { detached: true }).unref(); setInterval(() => {}, 1e6)`;
 const sleeping = (pid) => inside(pid).filter((name) => name === 'sleep').length;
-const jails = () => processes(programs).filter((p) => p.name === 'jerboa-jail').length;
+const jails = () => inits(programs).length;
 
 /** A sandbox that serves: {id, url}. */
 async function settle(c) {
@@ -181,7 +181,7 @@ describe('the end of the server', { timeout: 300_000 }, () => {
   });
 });
 
-test('a Node that has to be fetched: others are answered meanwhile, who waits is told, and the end does not wait', limit, async (t) => {
+test('a Node that has to be fetched: others are answered meanwhile, who waits is told, and the end does not wait', { ...limit, ...nativeOnly('images have their Node') }, async (t) => {
   let asked;
   const registry = createServer(() => { asked = true; }).listen(0, '127.0.0.1'); // accepts and says nothing
   await once(registry, 'listening');
@@ -202,7 +202,8 @@ test('a Node that has to be fetched: others are answered meanwhile, who waits is
   await assertGone(programs);
 });
 
-test('300 runs, one after the other: the server grows by nothing', { timeout: 300_000 }, async (t) => {
+const isSlow = sanitized || engine;
+test(`${isSlow ? 60 : 300} runs, one after the other: the server grows by nothing`, { timeout: 300_000 }, async (t) => {
   const s = serveStdio(t, ['--pool', '2', '--pool-memory', '32m', '--hold', '5m'], { seconds: 290 });
   await s.open();
   const fds = () => descriptors(s.child.pid);
@@ -213,7 +214,7 @@ test('300 runs, one after the other: the server grows by nothing', { timeout: 30
     await until(() => jails() === 2 && rests(), 'other sandboxes are left than those made ahead');
     return { kib: rssKiB(s.child.pid), fds: open };
   };
-  const [before, after] = [await many(sanitized ? 20 : 100), await many(sanitized ? 40 : 200)]; // descriptors tell after a few
+  const [before, after] = [await many(isSlow ? 20 : 100), await many(isSlow ? 40 : 200)]; // descriptors tell after a few
   t.diagnostic(`${before.kib} KiB, then ${after.kib} KiB`);
   assert.ok(sanitized || after.kib - before.kib < 400, `${before.kib} KiB, then ${after.kib} KiB`); // 2 KiB a run
   assert.equal(after.fds, before.fds);

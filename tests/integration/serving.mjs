@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import { assertGone, copyPrograms, descendants, start, tempDir, until } from './jerboa.mjs';
+import { assertGone, copyPrograms, inside as processesInside, start, tempDir, until } from './jerboa.mjs';
 import { legacy, load } from './mcp.mjs';
 
 const one = await load('@modelcontextprotocol/sdk/client/index.js');
@@ -76,7 +76,7 @@ export const answers = (port) => new Promise((resolve) => {
 });
 
 /** What runs in the sandboxes of a server: names of programs. */
-export const inside = (pid) => descendants(pid).map((p) => p.name).filter((name) => !name.startsWith('jerboa'));
+export const inside = (pid) => processesInside(pid).map((p) => p.name);
 
 export const rssKiB = (pid) => +/^VmRSS:\s+(\d+)/m.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
 

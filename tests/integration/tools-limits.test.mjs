@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { nothingAhead, tempDir, until } from './jerboa.mjs';
+import { nativeOnly, nothingAhead, tempDir, until } from './jerboa.mjs';
 import { connect, connectFor, descendants, failed, inside, limit, printed, refused, text, texts, variants } from './tools.mjs';
 
 nothingAhead();
@@ -68,7 +68,7 @@ describe('images', limit, () => {
   before(async () => { s = await connect(variants['stdio, modern']); });
   after(() => s.close());
 
-  test('another Node', async () => {
+  test('another Node', nativeOnly('the daemon of these tests has one image'), async () => {
     printed(await s.once('console.log(process.versions.node.split(".")[0])', { image: 'node:22' }), '22\n');
   });
 
@@ -86,13 +86,13 @@ describe('images', limit, () => {
 });
 
 describe('a machine that lacks something', limit, () => {
-  test('no jail', async (t) => {
+  test('no jail', nativeOnly('there is no jail'), async (t) => {
     const s = await connectFor(t, { ...variants['stdio, modern'], lacks: 'jerboa-jail' });
     for (const r of [await s.call('sandbox_initialize'), await s.once('console.log(1)')])
       refused(r, /^The sandbox could not be started: .*jerboa-jail.*'jerboa doctor'/);
   });
 
-  test('no user namespaces', async (t) => {
+  test('no user namespaces', nativeOnly('they are the daemon\'s'), async (t) => {
     const s = await connectFor(t, { ...variants['HTTP, legacy'], wrap: ['unshare', '-Ur', 'sh', '-ec', 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"', 'sh'] });
     for (const r of [await s.call('sandbox_initialize'), await s.once('console.log(1)')])
       refused(r, /^The sandbox could not be started: .*namespaces are forbidden; as root: sysctl -w user\.max_user_namespaces=\d+.*'jerboa doctor'/);

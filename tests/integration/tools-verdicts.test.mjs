@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { fill, nothingAhead, tempDir, until } from './jerboa.mjs';
+import { fill, keepers, nothingAhead, tempDir, until } from './jerboa.mjs';
 import { connect, connectFor, descendants, failed, freePort, inside, limit, printed, refused, telemetry, text, texts, variants } from './tools.mjs';
 
 nothingAhead();
@@ -139,7 +139,7 @@ describe('verdicts', limit, () => {
         const lost = await c.sandbox();
         const answer = call(lost);
         await until(nodes, 'it did not start');
-        for (const p of descendants(c.pid).filter((d) => d.name === 'jerboa-jail')) process.kill(p.pid, 'SIGKILL');
+        for (const p of keepers(c.pid)) process.kill(p.pid, 'SIGKILL');
         const r = await answer;
         assert.equal(r.isError, true);
         assert.match(texts(r).join(), /(^The call was not run|sandbox_lost)\b.*\b(jail ended before its time|sandbox ended)/);

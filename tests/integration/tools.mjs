@@ -6,10 +6,10 @@ import fs from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { childEnv, contained, copyPrograms, descendants, processes, until } from './jerboa.mjs';
+import { childEnv, copyPrograms, descendants, inside, processes, until } from './jerboa.mjs';
 import { load, modern } from './mcp.mjs';
 
-export { descendants };
+export { descendants, inside };
 
 const one = await load('@modelcontextprotocol/sdk/client/index.js');
 const oneStdio = await load('@modelcontextprotocol/sdk/client/stdio.js');
@@ -168,10 +168,6 @@ export function refused(r, sentence) {
   assert.match(text(r), sentence);
   assert.equal(r.structuredContent, undefined);
 }
-
-/** What code in the sandboxes of a server started. A daemon's containers are not below it: there, all that run in any. */
-export const inside = (pid) => (process.env.JERBOA_TEST_CGROUP ? contained(process.env.JERBOA_TEST_CGROUP) : descendants(pid))
-  .filter((p) => p.name !== 'init' && !p.name.startsWith('jerboa'));
 
 /** A port that was free a moment ago. */
 export async function freePort() {

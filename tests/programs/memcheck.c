@@ -86,7 +86,7 @@ int main(int argc, char **argv)
     setenv("LD_PRELOAD", preload, 1);
     for (const char *const *w =
              (const char *const[]){
-                 "valgrind", "-q", "--leak-check=full", "--show-leak-kinds=definite",
+                 "valgrind", "-q", "--vgdb=no", "--leak-check=full", "--show-leak-kinds=definite",
                  "--errors-for-leak-kinds=definite", "--trace-children=yes",
                  "--trace-children-skip=*/jerboa-jail,*/jerboa-init,*/node,*/sh,*/docker,*/podman",
                  log, NULL};

@@ -71,7 +71,7 @@ int world_launch(const struct message_spawn *m, struct launched *ret, struct err
     program = (struct program){pid, in[0], out[1], err[1]};
     if (!m->has_stdin)
         fd_close(&in[1]);
-    *ret = (struct launched){program.pid, in[1], out[0], err[0]};
+    *ret = (struct launched){program.pid, program.pid, in[1], out[0], err[0]};
     return 0;
 }
 

@@ -1,0 +1,159 @@
+// Which engine `auto` takes, and how a container's image comes to be: found, pulled, refused, with its variables and the user's certificates.
+// run.mjs beside it starts the daemon; the registry is our own.
+import assert from 'node:assert/strict';
+import { execFile, execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { answer, assertRefused, descendants, jerboa, limit, nothingAhead, run, start, tempDir, until } from '../integration/jerboa.mjs';
+import { connectFor, printed, refused, variants } from '../integration/tools.mjs';
+import { startRegistry } from './registry.mjs';
+
+const engine = process.env.JERBOA_TEST_ENGINE;
+assert.ok(engine, 'tests/engines/run.mjs starts a daemon for it');
+const docker = async (...args) => (await promisify(execFile)(engine, args)).stdout.trim();
+const auto = { JERBOA_ENGINE: 'auto' }, nowhere = { DOCKER_HOST: 'unix:///nonexistent/socket' };
+const stdio = variants['stdio, modern'];
+const missing = /^warn sandbox missing walls: .*\n/m;
+const quiet = (r) => ({ ...r, stderr: r.stderr.replace(missing, '') });
+const environment = 'console.log(JSON.stringify(process.env))';
+nothingAhead();
+
+/** No user namespace can be made behind these words. */
+const forbidden = ['unshare', '-Ur', 'sh', '-ec', 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"', 'sh'];
+const runForbidden = (args, env) => start([...forbidden.slice(1), jerboa, 'run', ...args], { program: forbidden[0], input: '', env: { ...auto, ...env } }).ended;
+
+before(async () => {
+  const id = await docker('create', 'node:24', 'true');
+  await docker('commit', '--change', 'ENV PATH=/of/the/image:/usr/local/bin:/usr/bin:/bin', '--change', 'ENV GREETING=hello HOME=/nowhere LANG=C', id, 'of/others:1');
+  await docker('rm', id);
+});
+
+describe('auto', limit, () => {
+  test('an image of node is native', async () => {
+    assert.deepEqual(answer(await run(['-e', 'console.log(1)'], { env: auto })), 1);
+    assert.deepEqual(answer(await run(['-e', 'console.log(1)'], { env: { ...auto, ...nowhere } })), 1); // no daemon is asked
+  });
+
+  test('any other is the daemon\'s, and its variables are there, below ours', async () => {
+    const r = await run(['--image', 'of/others:1', '-e', environment], { env: auto });
+    assert.match(r.stderr, missing);
+    const env = answer(quiet(r));
+    assert.deepEqual([env.GREETING, env.PATH, env.LANG, env.HOME], ['hello', '/of/the/image:/usr/local/bin:/usr/bin:/bin', 'C', '/root']);
+    assert.match(env.NODE_VERSION, /^\d+\./);
+    const own = answer(quiet(await run(['--image', 'of/others:1', '--env', 'GREETING=mine', '--env', 'PATH=/bin', '-e', environment], { env: auto })));
+    assert.deepEqual([own.GREETING, own.PATH], ['mine', '/bin']);
+  });
+
+  test('a command finds what the image has on its PATH', async (t) => {
+    const s = await connectFor(t, stdio, [], auto);
+    const r = await s.exec(await s.sandbox({ image: 'of/others:1' }), 'node --print "1 + 1"', 'echo $GREETING');
+    assert.deepEqual(r.structuredContent.commands.map((c) => c.stdout), ['2\n', 'hello\n']);
+  });
+
+  test('where native cannot work the daemon has node images, too, and why is said once', async (t) => {
+    const r = await runForbidden(['-e', 'console.log(1)']);
+    assert.match(r.stderr, /^jerboa: native cannot work here, so it is run by docker: .*sysctl -w user\.max_user_namespaces=\d+\n/);
+    assert.deepEqual([r.stdout, r.status], ['1\n', 0]);
+    const s = await connectFor(t, { ...stdio, wrap: forbidden }, [], auto);
+    printed(await s.once('console.log(2)'), '2\n');
+    assert.equal(s.log().match(/^warn engine native cannot work here, so docker makes all sandboxes: .*max_user_namespaces/gm).length, 1);
+  });
+
+  test('where neither can, one sentence says so of both', async (t) => {
+    assertRefused(await runForbidden(['-e', '1'], nowhere), /docker does not answer.*native cannot work here: .*namespaces are forbidden/);
+    const s = await connectFor(t, { ...stdio, wrap: forbidden }, [], { ...auto, ...nowhere });
+    refused(await s.once('1'), /docker does not answer.*native cannot work here: .*namespaces are forbidden/);
+  });
+
+  test('doctor tells what it takes', async () => {
+    const row = async (...before) => {
+      const [first, ...rest] = [...before, jerboa, 'doctor', '--json'];
+      return JSON.parse((await start(rest, { program: first, input: '' }).ended).stdout).checks.find(({ name }) => name === 'auto').what;
+    };
+    assert.equal(await row(), 'takes native for node images, docker for others');
+    assert.equal(await row(...forbidden), 'takes docker for all images: native cannot work here');
+  });
+});
+
+describe('images', limit, () => {
+  const dir = tempDir();
+  let registry;
+  before(async () => {
+    await docker('save', '--output', path.join(dir, 'image.tar'), 'node:24');
+    registry = await startRegistry(path.join(dir, 'image.tar'), dir);
+  });
+  after(() => registry.end());
+  const fresh = (name) => `${registry.host}/${name}:1`; // each test has a name of its own: no daemon has it
+
+  test('by default an agent cannot make the daemon ask a registry', async (t) => {
+    const s = await connectFor(t, stdio, [], auto), image = fresh('unasked');
+    for (const r of [await s.call('sandbox_initialize', { image }), await s.once('1', { image })])
+      refused(r, /docker has no image '.*\/unasked:1', and this server pulls those of node only: .*--pull any/);
+    assert.deepEqual(registry.asked, []);
+  });
+
+  test('one that is missing is pulled while the call tells so', async (t) => {
+    const s = await connectFor(t, stdio, ['--pull', 'any'], auto), image = fresh('pulled'), told = [];
+    registry.hold = true;
+    t.after(() => registry.release());
+    const call = s.once('console.log(process.env.NODE_VERSION.length > 0)', { image }, { onprogress: ({ message }) => told.push(message) });
+    await until(() => registry.waiting.size > 0 && told.length > 1, () => `nothing is told: ${told}, or asked for: ${registry.asked}`);
+    assert.match(told[0], /docker gets the image .*\/pulled:1, \d+ s/);
+    registry.release();
+    printed(await call, 'true\n');
+  });
+
+  test('the pull ends with the call that wanted it', async (t) => {
+    const s = await connectFor(t, stdio, ['--pull', 'any'], auto), image = fresh('cancelled'), gone = new AbortController();
+    registry.hold = true;
+    t.after(() => registry.release());
+    const pulls = () => descendants(s.pid).filter((p) => p.name === engine), asked = () => registry.asked.filter((url) => url.includes('/cancelled/manifests/')).length;
+    const call = s.once('1', { image }, { signal: gone.signal });
+    await until(() => pulls().length > 0 && registry.waiting.size > 0, 'it is not asked for');
+    gone.abort();
+    await assert.rejects(call);
+    await until(() => pulls().length === 0, 'the pull goes on');
+    const before = asked();
+    registry.release();
+    printed(await s.once('console.log(1)', { image }), '1\n');
+    assert.ok(asked() > before, 'the daemon had it already');
+  });
+
+  test('the daemon\'s reason is the sentence', async (t) => {
+    const s = await connectFor(t, stdio, []); // --engine docker: it may pull any
+    refused(await s.once('1', { image: `${registry.host}/none:2` }), /docker cannot pull the image '.*\/none:2': .*(manifest|not found)/);
+  });
+
+  test('run and pull show the daemon\'s progress on stderr', async () => {
+    const r = await start(['pull', fresh('shown')], { env: auto }).ended;
+    assert.match(r.stdout, /^sha256:[0-9a-f]{64} \d+\.\d+\.\d+\n$/);
+    assert.match(r.stderr, /\/shown/);
+    assert.equal(r.status, 0);
+  });
+
+  test('one without Node is one sentence', async (t) => {
+    const empty = path.join(dir, 'empty'), archive = path.join(dir, 'empty.tar');
+    fs.mkdirSync(path.join(empty, 'etc'), { recursive: true });
+    execFileSync('tar', ['-C', empty, '-cf', archive, 'etc']);
+    await docker('import', archive, 'of/others:no-node');
+    const s = await connectFor(t, stdio, [], auto);
+    refused(await s.once('1', { image: 'of/others:no-node' }), /the image has no Node\.js: there is no 'node' on its PATH/);
+  });
+});
+
+describe('certificates', limit, () => {
+  test('the user\'s are beside the system\'s, and the key in the same file is not', async (t) => {
+    const dir = tempDir(t), [key, cert, both] = ['key', 'cert', 'both'].map((name) => path.join(dir, name));
+    execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', '-subj', '/CN=jerboa test', '-keyout', key, '-out', cert], { stdio: 'ignore' });
+    fs.writeFileSync(both, fs.readFileSync(key, 'utf8') + fs.readFileSync(cert, 'utf8'));
+    const look = `import fs from 'node:fs'; console.log(JSON.stringify([process.env.NODE_EXTRA_CA_CERTS, process.env.SSL_CERT_FILE].map((f) => fs.readFileSync(f, 'utf8'))))`;
+    const seen = async (env) => answer(quiet(await run(['-e', look], { env })));
+    const plain = await seen({ NODE_EXTRA_CA_CERTS: '' }), own = fs.readFileSync(cert, 'utf8').trim();
+    for (const texts of [await seen({ NODE_EXTRA_CA_CERTS: both }), await seen({ SSL_CERT_FILE: both })])
+      for (const text of texts) assert.ok(text.includes(own) && !text.includes('PRIVATE KEY'));
+    const [extended] = await seen({ NODE_EXTRA_CA_CERTS: both }), count = (text) => text.split('BEGIN CERTIFICATE').length;
+    assert.ok(!plain[0].includes(own) && count(extended) === count(plain[0]) + 1);
+  });
+});

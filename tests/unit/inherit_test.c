@@ -1,0 +1,80 @@
+/* What programs in a container find in their environment. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "init/inherit.h"
+
+static const char *find(const char *const *env, const char *name)
+{
+    const char *found = NULL;
+
+    for (; *env; env++)
+        if (strncmp(*env, name, strlen(name)) == 0 && (*env)[strlen(name)] == '=') {
+            assert_null(found); /* each name once */
+            found = *env + strlen(name) + 1;
+        }
+    return found;
+}
+
+static const char *const given[] = {"HOME=/root", "SAME=ours", NULL};
+
+static void nothing_is_inherited_before(void **state)
+{
+    autofree const char **env = inherit_compose(given);
+
+    (void)state;
+    assert_string_equal(env[0], given[0]);
+    assert_string_equal(env[1], given[1]);
+    assert_null(env[2]);
+}
+
+static void ours_win_and_the_rest_is_the_image_s(void **state)
+{
+    struct err e = {0};
+
+    (void)state;
+    clearenv();
+    setenv("HOME", "/nowhere", 1);
+    setenv("SAME", "its", 1);
+    setenv("SAME_NOT", "its", 1);
+    setenv("PATH", "/of/the/image", 1);
+    assert_int_equal(inherit_begin(&e), 0);
+    autofree const char **env = inherit_compose(given);
+    assert_string_equal(find(env, "HOME"), "/root");
+    assert_string_equal(find(env, "SAME"), "ours");
+    assert_string_equal(find(env, "SAME_NOT"), "its");
+    assert_string_equal(find(env, "PATH"), "/of/the/image");
+    assert_string_equal(find(env, "LANG"), "C.UTF-8");
+}
+
+static void an_image_without_any(void **state)
+{
+    static const char *const none[] = {NULL};
+    struct err               e = {0};
+
+    (void)state;
+    clearenv();
+    assert_int_equal(inherit_begin(&e), 0);
+    autofree const char **env = inherit_compose(none);
+    assert_non_null(strstr(find(env, "PATH"), "/usr/bin"));
+    assert_null(find(env, "HOME"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_inherited_before),
+        cmocka_unit_test(ours_win_and_the_rest_is_the_image_s),
+        cmocka_unit_test(an_image_without_any),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
