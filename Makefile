@@ -32,7 +32,7 @@ test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, chaos, docker, l
 	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
 	@tools/test $(ASAN) unit fuzz root escape user conformance
 	@PACKAGES=tests/engines/packages.txt tools/packages $(SUDO)
-	@$(MAKE) --no-print-directory all && tools/test $(BUILD) chaos docker-short chaos-docker
+	@$(MAKE) --no-print-directory all && tools/test $(BUILD) chaos docker-short remote chaos-docker
 	@tools/lint
 	@tools/fuzz 10
 	@tools/cross $(SUDO)
@@ -62,7 +62,7 @@ bench: all ## Jerboa beside its peers, docker included, in one run: some minutes
 
 test-docker: all ## every integration and escape test on the docker engine, with a daemon of our own, and its disasters; root
 	@PACKAGES=tests/engines/packages.txt tools/packages $(SUDO)
-	@$(SUDO) tools/test $(BUILD) docker chaos-docker
+	@$(SUDO) tools/test $(BUILD) docker remote chaos-docker
 
 test-podman: all ## the tools' tests on podman, in a place of its own, as root and as an ordinary user; root
 	@PACKAGES=tests/engines/packages-podman.txt tools/packages $(SUDO)

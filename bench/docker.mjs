@@ -10,7 +10,8 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, rmdirSync } from 'node:fs';
+import { existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, rmdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
@@ -73,23 +74,60 @@ async function clean(dir, group) {
     }
 }
 
-/** Returns { version, pid, socket, group, docker(...args), end() }; the image is called `bench`, and has these tags, too. Two at a time need two names. */
-export async function startDocker(build, runtime, { name: label = 'bench', tags = [] } = {}) {
+/** Keys for a daemon and one client, as `docker` looks for them in DOCKER_CERT_PATH. */
+function makeKeys(dir) {
+  const openssl = (...args) => execFileSync('openssl', args, { cwd: dir, stdio: 'pipe' });
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  openssl('req', '-x509', ...key, '-keyout', 'ca-key.pem', '-out', 'ca.pem', '-subj', '/CN=jerboa-test', '-days', '2');
+  writeFileSync(path.join(dir, 'names'), 'subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n');
+  for (const name of ['server-', '']) {
+    openssl('req', ...key, '-keyout', `${name}key.pem`, '-out', 'request', '-subj', '/CN=127.0.0.1');
+    openssl('x509', '-req', '-in', 'request', '-CA', 'ca.pem', '-CAkey', 'ca-key.pem', '-CAcreateserial', '-out', `${name}cert.pem`, '-days', '2', '-extfile', 'names');
+  }
+}
+
+/** A port of the loopback that nobody has at this moment. */
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  return port;
+}
+
+/** Where our files are it sees empty directories; what is its own it has at /mnt. */
+const elsewhere = `mount --bind "$1" /mnt; shift
+while [ "$1" != -- ]; do [ ! -d "$1" ] || mount -t tmpfs tmpfs "$1"; shift; done
+shift; exec "$@"`;
+
+/**
+ * Returns { version, pid, socket, group, docker(...args), end() }; the image is called `bench`, and has these tags, too. Two at a time need two names.
+ * `hidden`: it is as if on another machine: these directories it does not see, and it is reached by TCP, with keys, as `env` says.
+ */
+export async function startDocker(build, runtime, { name: label = 'bench', tags = [], hidden } = {}) {
   const group = `jerboa-${label}-${createHash('sha256').update(build).digest('hex').slice(0, 8)}`; // of this build
   for (const file of Object.values(programs)) if (!existsSync(file)) throw new Error(`${file} is not there`);
   const dir = path.join(build, label), own = path.join(dir, 'docker'), socket = path.join(own, 'sock');
   if (socket.length > 107) throw new Error(`${socket} is too long for a socket`);
   await clean(own, group);
-  for (const name of ['run', 'work', 'data']) mkdirSync(path.join(own, name), { recursive: true });
+  for (const name of ['run', 'work', 'data', 'keys']) mkdirSync(path.join(own, name), { recursive: true });
 
+  let env = { DOCKER_HOST: `unix://${socket}` }, reached = ['--host', `unix://${socket}`];
+  if (hidden) {
+    const keys = path.join(own, 'keys'), host = `tcp://127.0.0.1:${await freePort()}`;
+    makeKeys(keys);
+    env = { DOCKER_HOST: host, DOCKER_TLS_VERIFY: '1', DOCKER_CERT_PATH: keys };
+    reached = ['--host', host, '--tlsverify', '--tlscacert', '/mnt/keys/ca.pem', '--tlscert', '/mnt/keys/server-cert.pem', '--tlskey', '/mnt/keys/server-key.pem'];
+  }
   const log = openSync(path.join(dir, 'dockerd.log'), 'w');
   const daemon = spawn('setpriv', ['--pdeathsig', 'KILL', 'unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc',
     'sh', '-euc', 'mount -t overlay -o "lowerdir=/run,upperdir=$1/run,workdir=$1/work" overlay /run; shift; exec "$@"', 'sh', own,
-    programs.dockerd, '--host', `unix://${socket}`, '--data-root', path.join(own, 'data'), '--exec-root', `/run/${group}`, '--pidfile', `/run/${group}.pid`,
+    ...(hidden ? ['sh', '-euc', elsewhere, 'sh', own, ...hidden, '--'] : []),
+    programs.dockerd, ...reached, '--data-root', path.join(hidden ? '/mnt' : own, 'data'), '--exec-root', `/run/${group}`, '--pidfile', `/run/${group}.pid`,
     '--bridge', 'none', '--iptables=false', '--ip6tables=false', '--ip-masq=false',
     '--cgroup-parent', `/${group}`, '--exec-opt', 'native.cgroupdriver=cgroupfs'], { stdio: ['ignore', log, log] });
   const exited = once(daemon, 'exit');
-  const docker = (...args) => run(programs.docker, ['--host', `unix://${socket}`, ...args], {});
+  const docker = (...args) => run(programs.docker, args, { env });
 
   async function end() {
     daemon.kill('SIGKILL');
@@ -110,7 +148,7 @@ export async function startDocker(build, runtime, { name: label = 'bench', tags 
     await docker('import', '--change', `ENV NODE_VERSION=${path.basename(runtime).split('-')[1]}`, archive(build, runtime), 'bench');
     for (const tag of tags) await docker('tag', 'bench', tag);
     const version = (await docker('version', '--format', '{{.Server.Version}}')).trim();
-    return { version, pid: daemon.pid, socket, group, docker, end };
+    return { version, pid: daemon.pid, socket, env, group, docker, end };
   } catch (error) {
     await end();
     throw error;

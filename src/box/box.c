@@ -99,6 +99,8 @@ static void on_gone(void *owner, const struct err *e)
 
     b->again = may_start_again(b) && e->kind && !sandbox_has_run(b->sandbox);
     b->sandbox = NULL;
+    twin_free(b->twin);
+    b->twin = NULL;
     later_ask(&b->later);
     if (b->again) {
         lose_first(b, e);
@@ -129,6 +131,8 @@ static int start_sandbox(struct box *b, struct err *e)
         engine_fingerprint(plan, b->fingerprint);
     b->sandbox = sandbox_start(b->all->spec.base, b->engine, plan, host_network ? NULL : &network,
                                &sandbox_ops, b, e);
+    if (b->sandbox && engine_entry(plan, "twin"))
+        b->twin = twin_new(b->sandbox, b->all->spec.limits.disk_bytes);
     return b->sandbox ? 0 : -1;
 }
 
@@ -473,8 +477,8 @@ struct box *box_new(struct boxes *all, const struct box_spec *spec, struct shelf
     b->engine = boxes_engine(all, b->image);
     b->wait = runtimes_get(all->runtimes, b->engine, b->image, boxes_may_pull(all, b->image),
                            on_runtime, b);
-    if (runtime_wait_fetches(b->wait))
-        deadline_set(&b->news, 0);
+    if (runtime_wait_fetches(b->wait)) /* a daemon is asked even for what it has */
+        deadline_set(&b->news, b->engine == &native ? 0 : NEWS_MS);
     return b;
 }
 
@@ -506,6 +510,11 @@ bool box_was_ready(const struct box *b)
     return b->ready;
 }
 
+bool box_is_usable(const struct box *b)
+{
+    return b->sandbox && sandbox_is_well(b->sandbox);
+}
+
 struct sandbox *box_sandbox(const struct box *b)
 {
     return b->sandbox;
@@ -521,25 +530,40 @@ const char *box_files_dir(const struct box *b)
     return b->files_dir;
 }
 
+struct twin *box_twin(const struct box *b)
+{
+    return b->twin;
+}
+
 const char *box_node_version(const struct box *b)
 {
     return b->runtime.version;
 }
 
-int box_installing_dir(const struct box *b, char ret[PATH_MAX], struct err *e)
+static int find_sibling(const struct box *b, struct runtime *ret, struct err *e)
 {
-    struct runtime sibling = b->runtime;
-    char           image[32];
+    char image[32];
 
-    if (b->engine != &native) {
-        TRY(container_sibling(&b->runtime, image, e));
-        if (runtime_find(image, &sibling, e) < 0)
-            return err_set(e, ERR_UNAVAILABLE,
-                           "dependencies of this image need a Node.js outside; on the server's "
-                           "machine: jerboa pull %s",
-                           image);
-    }
-    return str_copy(ret, PATH_MAX, sibling.dir);
+    TRY(container_sibling(&b->runtime, image, e));
+    if (runtime_find(image, ret, e) < 0)
+        return err_set(e, ERR_UNAVAILABLE,
+                       "dependencies of this image need a Node.js outside; on the server's "
+                       "machine: jerboa pull %s",
+                       image);
+    return 0;
+}
+
+int box_installing(const struct box *b, struct box_installing *ret, struct err *e)
+{
+    bool           outside = b->engine != &native && b->all->spec.native_works;
+    struct runtime runtime = b->runtime;
+
+    if (outside)
+        TRY(find_sibling(b, &runtime, e));
+    str_copy(ret->dir, sizeof ret->dir, runtime.dir);
+    ret->node =
+        (struct layers_node){b->runtime.version, (outside ? &native : b->engine)->name, ret->dir};
+    return 0;
 }
 
 const char *box_scratch_dir(const struct box *b)

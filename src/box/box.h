@@ -13,9 +13,11 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "deps/layers.h"
 #include "egress/egress.h"
 #include "engine/engine.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/twin.h"
 #include "store/layer.h"
 
 struct boxes;
@@ -32,6 +34,7 @@ struct boxes_spec { /* what it points to must outlive the table */
     struct engine_spec   limits; /* of each; directories are filled in */
     const struct engine *of_node,
         *of_others; /* makes sandboxes of node images, and of others; of_others: or NULL */
+    bool               native_works;   /* dependencies of containers are installed there */
     bool               pulls_any;      /* else images of node only, and `image` */
     const char        *why_not_native; /* it was wanted and cannot work; "": it can, or was not */
     struct egress_spec network;        /* the operator's */
@@ -87,12 +90,20 @@ const char        *box_id(const struct box *b);
 struct sandbox    *box_sandbox(const struct box *b);     /* for who has his turn */
 bool               box_has_runtime(const struct box *b); /* a Node was found or fetched for it */
 bool               box_was_ready(const struct box *b);   /* false: it never came up */
+bool               box_is_usable(const struct box *b);   /* its sandbox is there, and is well */
 const json_t      *box_walls(const struct box *b); /* as the sandbox told them; NULL: not yet */
 const char        *box_files_dir(const struct box *b);
-const char        *box_node_version(const struct box *b);
-/* A Node of the store for who installs its dependencies, outside: its own, or of the same major
- * version. */
-int                box_installing_dir(const struct box *b, char ret[PATH_MAX], struct err *e);
+/* Who has his turn sends it first and fetches it last; NULL: the sandbox sees the directory itself,
+ * or there is none. */
+struct twin *box_twin(const struct box *b);
+const char  *box_node_version(const struct box *b);
+/* Where its dependencies are installed: by its own Node, or, of a container, outside, by one of the
+ * store of the same major version; if native cannot work, in a container of the same image. */
+struct box_installing {
+    struct layers_node node;
+    char               dir[PATH_MAX];
+};
+int                box_installing(const struct box *b, struct box_installing *ret, struct err *e);
 const char *const *box_env(const struct box *b);
 const char        *box_scratch_dir(const struct box *b);
 extern const char  box_script[];                 /* what a run's code becomes, inside */

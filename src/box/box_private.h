@@ -34,6 +34,7 @@ struct box {
     int                  runtime_fd; /* held, so that gc does not remove it */
     struct telling       telling;    /* of its connections */
     struct sandbox      *sandbox;
+    struct twin         *twin; /* of files_dir, if its daemon cannot be shown that; or NULL */
     json_t              *walls;
     struct ports         ports;
     struct layer_hold    layer;

@@ -3,6 +3,7 @@
  * change the answer any more, so it is given; the turn is kept until its group has ended, too. */
 #include "box/commands.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -10,7 +11,7 @@
 #include "engine/layout.h"
 #include "loop/later.h"
 
-enum commands_state { COMMANDS_TURN, COMMANDS_RUN };
+enum commands_state { COMMANDS_TURN, COMMANDS_SEND, COMMANDS_RUN, COMMANDS_FETCH };
 
 struct commands {
     const struct commands_spec *spec;
@@ -83,6 +84,27 @@ static void on_succeeded(void *owner, struct keep *out, struct keep *err)
     later_ask(&c->later);
 }
 
+static void on_sent(void *owner, const struct err *e)
+{
+    struct commands *c = owner;
+
+    if (e->kind && !c->result.err.kind) {
+        c->result.err = *e;
+        c->result.files_failed = c->turn.box && box_is_usable(c->turn.box);
+    }
+    c->waiting = false;
+    later_ask(&c->later);
+}
+
+static void on_fetched(void *owner, const struct err *e)
+{
+    struct commands *c = owner;
+
+    snprintf(c->result.files_note, sizeof c->result.files_note, "%s", e->msg);
+    c->waiting = false;
+    later_ask(&c->later);
+}
+
 static const struct record_ops record_ops = {on_line, on_ended, on_succeeded};
 static const struct turn_ops   turn_ops = {on_turn, on_lost, NULL};
 
@@ -134,9 +156,32 @@ static void collect(struct commands *c)
         c->result.refused = egress_take_refused(sandbox_egress(s));
 }
 
+/* Of the user's files, where the sandbox cannot be shown them. */
+static struct twin *twin_of(const struct commands *c)
+{
+    return c->turn.box && c->spec->files ? box_twin(c->turn.box) : NULL;
+}
+
+static bool begin_send(struct commands *c)
+{
+    if (!twin_of(c) || c->cancelled)
+        return false;
+    twin_send(twin_of(c), c->spec->files, box_files_dir(c->turn.box), on_sent, c);
+    return true;
+}
+
+static bool begin_fetch(struct commands *c)
+{
+    if (!twin_of(c) || c->result.n == 0)
+        return false;
+    twin_fetch(twin_of(c), box_files_dir(c->turn.box), c->spec->files_quota_bytes, on_fetched, c);
+    return true;
+}
+
 static bool is_answered(const struct commands *c)
 {
-    return c->waiting && c->succeeded && !c->cancelled && !c->spec->list[c->result.n + 1];
+    return c->record && !twin_of(c) && c->succeeded && !c->cancelled &&
+           !c->spec->list[c->result.n + 1];
 }
 
 static void tell(struct commands *c)
@@ -178,14 +223,26 @@ static void step(void *owner)
         finish(c);
         return;
     }
-    if (c->state == COMMANDS_TURN)
+    if (c->state == COMMANDS_TURN) {
+        c->state = COMMANDS_SEND;
+        c->waiting = !c->result.err.kind && begin_send(c);
+        if (c->waiting)
+            return;
+    }
+    if (c->state == COMMANDS_SEND)
         c->state = COMMANDS_RUN;
-    if (has_next(c) && !c->result.err.kind) {
+    if (c->state == COMMANDS_RUN && has_next(c) && !c->result.err.kind) {
         run_next(c);
         return;
     }
-    if (has_next(c))
-        lose_next(c);
+    if (c->state == COMMANDS_RUN) {
+        c->state = COMMANDS_FETCH;
+        if (has_next(c))
+            lose_next(c);
+        c->waiting = begin_fetch(c);
+        if (c->waiting)
+            return;
+    }
     finish(c);
 }
 
@@ -223,7 +280,7 @@ void commands_cancel(struct commands *c)
     c->cancelled = true;
     if (c->record)
         record_end(c->record, VERDICT_CANCELLED);
-    else
+    else if (c->state == COMMANDS_TURN)
         c->waiting = false; /* it only waited for its turn */
     later_ask(&c->later);
 }

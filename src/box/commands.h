@@ -13,6 +13,8 @@ struct commands_spec { /* stays the caller's and must live until done */
     struct box          *box;
     struct trail_subject subject; /* whose they are */
     const char *const   *list;    /* ended by NULL */
+    struct files        *files;   /* as a job has it */
+    int64_t              files_quota_bytes;
     int64_t              timeout_ms;
     bool                 again; /* after some that were for naught: in their place */
 };
@@ -23,10 +25,12 @@ struct command_result {
 };
 
 struct commands_result {
-    struct err             err;   /* of a box that ended before they began: n is 0 */
-    struct command_result *ended; /* in their order; the last one may have failed */
+    struct err             err;          /* of a box that ended before they began: n is 0 */
+    bool                   files_failed; /* … or the user's files could not be sent */
+    struct command_result *ended;        /* in their order; the last one may have failed */
     size_t                 n;
-    json_t                *refused;    /* connections; or NULL */
+    json_t                *refused;                 /* connections; or NULL */
+    char                   files_note[ERR_MSG_MAX]; /* as a job's */
     bool                   for_naught; /* the same once more will do: see turn_is_for_naught */
 };
 

@@ -19,7 +19,17 @@
 
 static const char manifest[] = "/workspace/package.json";
 
-enum job_state { JOB_TURN, JOB_LAYER, JOB_ATTACH, JOB_LOOK, JOB_RUN, JOB_CHANGES, JOB_DONE };
+enum job_state {
+    JOB_TURN,
+    JOB_SEND,
+    JOB_LAYER,
+    JOB_ATTACH,
+    JOB_LOOK,
+    JOB_RUN,
+    JOB_FETCH,
+    JOB_CHANGES,
+    JOB_DONE,
+};
 
 struct job {
     const struct job_spec *spec;
@@ -106,6 +116,46 @@ static void on_waits(void *owner, const char *sentence)
 
 static const struct turn_ops turn_ops = {on_turn, on_lost, on_waits};
 
+/* ---- the user's files, where the sandbox cannot be shown them ---- */
+
+static void on_sent(void *owner, const struct err *e)
+{
+    struct job *j = owner;
+
+    j->result.files_failed = e->kind && j->turn.box && box_is_usable(j->turn.box);
+    if (e->kind)
+        fail(j, e);
+    go_on(j);
+}
+
+static void begin_send(struct job *j)
+{
+    struct twin *twin = box_twin(j->spec->box);
+
+    if (!twin || !j->spec->files)
+        return;
+    j->waiting = true;
+    twin_send(twin, j->spec->files, j->files_dir, on_sent, j);
+}
+
+static void on_fetched(void *owner, const struct err *e)
+{
+    struct job *j = owner;
+
+    snprintf(j->result.files_note, sizeof j->result.files_note, "%s", e->msg);
+    go_on(j);
+}
+
+static void begin_fetch(struct job *j)
+{
+    struct twin *twin = j->turn.box ? box_twin(j->turn.box) : NULL;
+
+    if (!twin || !j->spec->files)
+        return;
+    j->waiting = true;
+    twin_fetch(twin, j->files_dir, j->spec->files_quota_bytes, on_fetched, j);
+}
+
 /* ---- dependencies ---- */
 
 static void on_layer(void *owner, const struct layer_result *r)
@@ -126,8 +176,8 @@ static void on_layer(void *owner, const struct layer_result *r)
 
 static void begin_layer(struct job *j)
 {
-    char       node_dir[PATH_MAX];
-    struct err e = {0};
+    struct box_installing place;
+    struct err            e = {0};
 
     if (j->spec->policy)
         box_set_policy(j->spec->box, j->spec->policy);
@@ -136,14 +186,14 @@ static void begin_layer(struct job *j)
         return;
     j->began_ms = clock_ms();
     j->ops->progress(j->owner, "installing dependencies");
-    if (box_installing_dir(j->spec->box, node_dir, &e) < 0) {
+    if (box_installing(j->spec->box, &place, &e) < 0) {
         fail(j, &e);
         j->result.install_failed = true;
         return;
     }
     j->waiting = true;
-    j->request = layers_ensure(j->spec->layers, j->spec->deps, j->spec->n_deps,
-                               box_node_version(j->spec->box), node_dir, on_line, on_layer, j);
+    j->request = layers_ensure(j->spec->layers, j->spec->deps, j->spec->n_deps, &place.node,
+                               on_line, on_layer, j);
 }
 
 static void on_attached(void *owner, const struct err *e)
@@ -257,7 +307,7 @@ static void start_server(struct job *j)
                                .script = box_script,
                                .port = j->spec->port,
                                .answer_ms = j->spec->answer_ms,
-                               .watch = j->spec->files,
+                               .watch = box_twin(j->spec->box) ? NULL : j->spec->files,
                                .quota_bytes = j->spec->files_quota_bytes};
 
     j->ops->progress(j->owner, "starting the server");
@@ -287,8 +337,9 @@ static void record_run(struct job *j)
 static void begin_look(struct job *j)
 {
     j->waiting = true;
-    j->changes = changes_start(box_sandbox(j->spec->box), j->spec->files,
-                               j->spec->files_quota_bytes, &changes_ops, j);
+    j->changes =
+        changes_start(box_sandbox(j->spec->box), box_twin(j->spec->box) ? NULL : j->spec->files,
+                      j->spec->files_quota_bytes, &changes_ops, j);
     if (!j->spec->port)
         record_run(j);
 }
@@ -346,6 +397,10 @@ static void step(void *owner)
             j->state = JOB_DONE;
         switch (j->state) {
         case JOB_TURN:
+            j->state = JOB_SEND;
+            begin_send(j);
+            break;
+        case JOB_SEND:
             j->state = JOB_LAYER;
             begin_layer(j);
             break;
@@ -362,6 +417,10 @@ static void step(void *owner)
             begin_run(j);
             break;
         case JOB_RUN:
+            j->state = JOB_FETCH;
+            begin_fetch(j);
+            break;
+        case JOB_FETCH:
             j->state = JOB_CHANGES;
             begin_changes(j);
             break;

@@ -34,6 +34,7 @@ struct job_result {
     bool                 for_naught; /* the same job once more will do: see turn_is_for_naught */
     const char          *box_id, *files_dir;
     struct err           err;             /* it was not run: the box ended, … */
+    bool                 files_failed;    /* … or the user's files could not be sent, … */
     bool                 install_failed;  /* … or a dependency could not be installed, … */
     bool                 never_started;   /* … or the box did not come up, … */
     bool                 no_runtime;      /* … because there is no Node for it */
@@ -45,8 +46,9 @@ struct job_result {
     int64_t              install_ms, run_ms;
     const struct change *files;
     size_t               n_files;
-    bool                 files_cut; /* there are more */
-    json_t              *refused;   /* connections; or NULL */
+    bool                 files_cut;               /* there are more */
+    char                 files_note[ERR_MSG_MAX]; /* what was not brought back, and why; or "" */
+    json_t              *refused;                 /* connections; or NULL */
     const json_t        *walls;
 };
 

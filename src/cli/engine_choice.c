@@ -48,8 +48,11 @@ int engine_choice_make(const char *name, struct engine_choice *ret, struct err *
                        name);
     *ret = (struct engine_choice){.of_node = named ? named : &native, .is_auto = !named};
     ret->of_others = named ? (named == &native ? NULL : named) : find_containers();
-    if (ret->is_auto && ret->of_others && !native_works(ret->why))
+    ret->native_works = !ret->of_others || native_works(ret->why);
+    if (ret->is_auto && !ret->native_works)
         ret->of_node = ret->of_others;
+    if (!ret->is_auto)
+        *ret->why = '\0'; /* it was not asked for */
     return 0;
 }
 

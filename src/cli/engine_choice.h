@@ -8,10 +8,10 @@
 #include "engine/engine.h"
 
 struct engine_choice {
-    const struct engine *of_node, *of_others; /* of_others: or NULL, then there are no others */
-    bool                 is_auto;
-    char                 why[ERR_MSG_MAX]; /* auto: why native cannot work here; "": it can, or
-                                              there was no choice */
+    const struct engine *of_node, *of_others;   /* of_others: or NULL, then there are no others */
+    bool                 is_auto, native_works; /* native_works: as far as it was looked at */
+    char                 why[ERR_MSG_MAX];      /* auto: why native cannot work here; "": it can, or
+                                                   there was no choice */
 };
 
 int engine_choice_make(const char *name, struct engine_choice *ret, struct err *e);

@@ -109,6 +109,7 @@ static int wait_for(const struct install_spec *spec, const struct wanted *w, str
                                  .fresh_ms = spec->fresh_ms,
                                  .strict = spec->strict,
                                  .note = on_note};
+    struct layers_node node = {spec->runtime->version, spec->engine->name, spec->runtime->dir};
 
     if (!i.base)
         return err_set(e, ERR_INTERNAL, "no event loop");
@@ -118,8 +119,7 @@ static int wait_for(const struct install_spec *spec, const struct wanted *w, str
         return -1;
     deadline_init(&i.tell, i.base, on_time, &i);
     deadline_set(&i.tell, FIRST_MS);
-    layers_ensure(ret->layers, w->deps, w->n, spec->runtime->version, spec->runtime->dir,
-                  on_progress, on_done, &i);
+    layers_ensure(ret->layers, w->deps, w->n, &node, on_progress, on_done, &i);
     event_base_dispatch(i.base);
     deadline_done(&i.tell);
     *e = i.result.err;

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/options.h"
+#include "engine/engine.h"
 #include "store/layer.h"
 #include "store/runtime.h"
 
@@ -29,6 +30,7 @@ struct install_spec {
     int64_t                   fresh_ms;
     bool                      strict;
     const struct runtime     *runtime;
+    const struct engine      *engine; /* whose sandboxes install them */
 };
 
 struct install {

@@ -256,6 +256,8 @@ static int explain(struct run_options *o, const struct network *network, struct 
 static void tell_result(const struct run_options *o, const struct session_result *r)
 {
     tell_verdict(o, &r->run);
+    if (*r->files_note)
+        fprintf(stderr, "jerboa: not everything reached --files: %s\n", r->files_note);
     network_tell(r->refused, o->stats ? r->connections : NULL);
     if (o->stats)
         print_stats(&r->run);
@@ -305,16 +307,19 @@ static int run_with(const struct run_options *o, const struct network *network, 
     return result.status;
 }
 
-/* The Node that installs dependencies, outside. */
+/* The Node that installs dependencies: of a container, one outside where native works. */
 static int find_installing(const struct run_options *o, const struct runtime *runtime,
-                           struct runtime *ret, struct err *e)
+                           struct runtime *ret, const struct engine **ret_engine, struct err *e)
 {
-    char image[32];
-    int  held;
+    const struct engine *engine = sandbox_options_engine(&o->sandbox, e);
+    char                 image[32];
+    int                  held;
 
     *ret = *runtime;
-    if (o->deps.n == 0 || sandbox_options_engine(&o->sandbox, e) == &native)
+    *ret_engine = engine;
+    if (o->deps.n == 0 || engine == &native || !o->sandbox.choice.native_works)
         return 0;
+    *ret_engine = &native;
     TRY(container_sibling(runtime, image, e));
     return runtime_ensure_held(image, ret, &held, e);
 }
@@ -325,8 +330,8 @@ static int run_script(struct run_options *o, const struct network *network,
     struct runtime   runtime;
     autojson json_t *plan = make_plan(o, sandbox_options_spec(&o->sandbox, network), &runtime, e);
     struct runtime   installing;
-    struct install_spec wanted = {&o->deps, o->sandbox.installer, o->sandbox.fresh_ms,
-                                  o->sandbox.strict, &installing};
+    struct install_spec wanted = {&o->deps,          o->sandbox.installer, o->sandbox.fresh_ms,
+                                  o->sandbox.strict, &installing,          NULL};
     struct install      install;
     struct run_trail    trail;
     const char         *policy = network->is_host ? "host" : policy_name(network->policy);
@@ -334,7 +339,7 @@ static int run_script(struct run_options *o, const struct network *network,
 
     if (!plan || run_trail_begin(&trail, &o->sandbox, policy, script, &o->deps, e) < 0)
         return -1;
-    status = find_installing(o, &runtime, &installing, e);
+    status = find_installing(o, &runtime, &installing, &wanted.engine, e);
     if (status == 0)
         status = install_deps(&wanted, &install, e);
     if (status == 0) {

@@ -75,6 +75,7 @@ struct engine_spec sandbox_options_spec(const struct sandbox_options *o,
                                .pids = o->pids,
                                .strict = o->strict,
                                .oci_runtime = o->runtime,
+                               .remote = o->remote,
                                .fds = ENGINE_FDS,
                                .host_network = network->is_host};
 

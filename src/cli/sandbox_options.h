@@ -13,7 +13,7 @@ struct sandbox_options {
     int64_t              memory_bytes, cpus_milli, timeout_ms, disk_bytes, pids, fresh_ms;
     struct option_list   allow;
     struct egress_limits limits;
-    bool                 strict;
+    bool                 strict, remote;
     const char          *audit;
     bool                 audit_strict;
     struct engine_choice choice; /* of `engine`, see sandbox_options_check */
@@ -55,6 +55,9 @@ struct sandbox_options sandbox_options_defaults(void);
      "native, docker, podman, or auto: native for node images, else docker or podman (auto)"},   \
     {"runtime", 0, OPTION_STRING, SANDBOX_OPTIONS_AT(at, runtime), "NAME",                         \
      "what docker or podman start containers by: runc, crun, runsc … (theirs)"},                   \
+    {"remote", 0, OPTION_FLAG, SANDBOX_OPTIONS_AT(at, remote), NULL,                               \
+     "the container daemon is on another machine although its socket is here; tcp:// and ssh:// "  \
+     "are known to be"},                                                                           \
     INSTALL_ROW_STRICT(SANDBOX_OPTIONS_AT(at, strict))
 /* clang-format on */
 

@@ -279,6 +279,7 @@ static void make_boxes(struct service *s, const struct options *o)
         .env_of_others = s->env[1],
         .of_node = s->choice.of_node,
         .of_others = s->choice.of_others,
+        .native_works = s->choice.native_works,
         .pulls_any = strcmp(o->pull, "any") == 0,
         .why_not_native = s->choice.why,
         .scratch_dir = s->scratch_dir,
@@ -313,6 +314,15 @@ static int choose_engines(struct service *s, const struct options *o, struct err
     return 0;
 }
 
+/* For agents. */
+static const char *other_images(const struct service *s, const struct options *o)
+{
+    if (!s->choice.of_others)
+        return "";
+    return strcmp(o->pull, "any") == 0 ? " Or any image with Node.js in it."
+                                       : " Or an image with Node.js in it that the server has.";
+}
+
 static int service_init(struct service *s, const struct options *o, struct err *e)
 {
     s->base = event_base_new();
@@ -339,6 +349,7 @@ static int service_init(struct service *s, const struct options *o, struct err *
                                     .age_ms = o->age_ms,
                                     .idle_ms = o->idle_ms,
                                     .image = o->sandbox.image,
+                                    .images = other_images(s, o),
                                     .sandboxes = o->sandboxes_each,
                                     .network = policy_name(s->network.policy)};
     return 0;

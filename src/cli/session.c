@@ -10,12 +10,15 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "base/str.h"
 #include "cli/missing_walls.h"
 #include "loop/deadline.h"
 #include "loop/later.h"
 #include "loop/stream.h"
 #include "sandbox/attach.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/send_tree.h"
+#include "sandbox/twin.h"
 
 enum { STDIN_BUFFER = 1 << 16, OUT_QUEUE = 2 * WINDOW_FROM_INIT, LINGER_MS = 2000, LOOK_MS = 5 };
 
@@ -36,6 +39,12 @@ struct session {
     struct stream         *in, *out[STREAM_COUNT];
     struct later           later;
     struct event          *signals[SIGNALS];
+    const json_t          *plan;
+    const char            *layer_dir; /* or NULL */
+    size_t                 put;       /* how much of what goes in before the script */
+    struct files          *files;     /* with a twin: the watch over what it is one of */
+    struct twin           *twin;
+    char                   files_note[ERR_MSG_MAX];
     bool                   run_done, sandbox_done;
     int                    std_flags[3]; /* of our standard descriptors, as they came */
     int                    stdout_sys;   /* why nobody takes its output, or 0 */
@@ -108,6 +117,12 @@ static void on_stdin_room(void *owner)
         stream_offer(s->in);
 }
 
+/* The directory of this machine that a plan has as an entry of this kind; NULL: none. */
+static const char *source_of(const struct session *s, const char *kind)
+{
+    return json_string_value(json_object_get(engine_entry(s->plan, kind), "source"));
+}
+
 /* A script may write, close and exit: its bytes are still to be carried out. */
 static void stop_when_sent(void *owner)
 {
@@ -124,20 +139,36 @@ static void stop_when_sent(void *owner)
     sandbox_stop(s->sandbox);
 }
 
+static void end_run(struct session *s)
+{
+    s->run_done = true;
+    if (!s->sandbox_done)
+        stop_when_sent(s);
+    later_ask(&s->later); /* a sandbox whose jail died was done first */
+}
+
+static void on_fetched(void *owner, const struct err *e)
+{
+    struct session *s = owner;
+
+    str_copy(s->files_note, sizeof s->files_note, e->msg);
+    end_run(s);
+}
+
 static void on_run_done(void *owner, const struct run_result *r)
 {
     struct session *s = owner;
 
     s->run = NULL;
-    s->run_done = true;
     s->result = *r;
     if (!s->sandbox_done && sandbox_egress(s->sandbox)) {
         s->refused = egress_take_refused(sandbox_egress(s->sandbox));
         s->connections = egress_log(sandbox_egress(s->sandbox));
     }
-    if (!s->sandbox_done)
-        stop_when_sent(s);
-    later_ask(&s->later); /* a sandbox whose jail died was done first */
+    if (s->twin && !r->facts.lost)
+        twin_fetch(s->twin, source_of(s, "twin"), 0, on_fetched, s);
+    else
+        end_run(s);
 }
 
 static void on_sandbox_done(void *owner, const struct err *e)
@@ -145,6 +176,8 @@ static void on_sandbox_done(void *owner, const struct err *e)
     struct session *s = owner;
 
     s->sandbox_done = true;
+    twin_free(s->twin);
+    s->twin = NULL;
     if (e->kind)
         s->result.err = *e; /* it knows better than the run why both ended */
     later_ask(&s->later);
@@ -173,22 +206,73 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
     s->signal_seen = (int)number;
 }
 
-static const struct run_ops run_ops;
+/* ---- what goes in before the script ---- */
 
-/* The layer is there, before the script: or nothing runs. */
-static void on_attached(void *owner, const struct err *e)
+static void prepare(struct session *s);
+
+/* It is there, or nothing runs. */
+static void on_put(void *owner, const struct err *e)
 {
     struct session *s = owner;
 
-    if (!e->kind) {
-        s->run = run_start(s->sandbox, s->spec, &run_ops, s);
-        if (s->signal_seen) /* while there was no script to handle it */
-            run_end(s->run, VERDICT_CANCELLED);
-        return;
-    }
-    on_run_done(s, &(struct run_result){.verdict = VERDICT_SANDBOX_LOST,
-                                        .err = *e,
-                                        .facts = {.lost = true, .code = -1}});
+    if (!e->kind)
+        prepare(s);
+    else
+        on_run_done(s, &(struct run_result){.verdict = VERDICT_SANDBOX_LOST,
+                                            .err = *e,
+                                            .facts = {.lost = true, .code = -1}});
+}
+
+static bool put_layer(struct session *s)
+{
+    if (s->layer_dir)
+        sandbox_attach(s->sandbox, s->layer_dir, on_put, s);
+    return s->layer_dir;
+}
+
+static bool put_dir(struct session *s)
+{
+    struct send_tree tree = {source_of(s, "sent"), "/workspace/dir", -1, "--dir"};
+
+    if (tree.dir)
+        send_tree_start(s->sandbox, &tree, on_put, s);
+    return tree.dir;
+}
+
+static bool put_files(struct session *s)
+{
+    if (s->files)
+        twin_send(s->twin, s->files, source_of(s, "twin"), on_put, s);
+    return s->files;
+}
+
+static bool (*const puts_in_order[])(struct session *s) = {put_layer, put_dir, put_files};
+enum { PUTS = sizeof puts_in_order / sizeof puts_in_order[0] };
+
+static const struct run_ops run_ops;
+
+static void prepare(struct session *s)
+{
+    while (s->put < PUTS)
+        if (puts_in_order[s->put++](s))
+            return;
+    s->run = run_start(s->sandbox, s->spec, &run_ops, s);
+    if (s->signal_seen) /* while there was no script to handle it */
+        run_end(s->run, VERDICT_CANCELLED);
+}
+
+/* A directory that the sandbox cannot be shown. */
+static int open_twin(struct session *s, struct err *e)
+{
+    const json_t *entry = engine_entry(s->plan, "twin");
+
+    if (!entry)
+        return 0;
+    s->files = files_open(s->base, source_of(s, "twin"), NULL, NULL, NULL, e);
+    if (!s->files)
+        return -1;
+    s->twin = twin_new(s->sandbox, json_integer_value(json_object_get(s->plan, "diskBytes")));
+    return 0;
 }
 
 static void step(void *owner)
@@ -248,6 +332,8 @@ static void session_done(struct session *s)
     for (size_t i = 0; i < SIGNALS; i++)
         if (s->signals[i])
             event_free(s->signals[i]);
+    if (s->files)
+        files_close(s->files);
     later_done(&s->later);
     deadline_done(&s->linger);
     resolver_free(s->resolver);
@@ -274,7 +360,9 @@ int session_run(const struct engine *engine, const json_t *plan, const struct eg
                 const char *layer_dir, const struct run_spec *spec, struct session_result *ret,
                 struct err *e)
 {
-    struct session     s = {.base = event_base_new(), .spec = spec};
+    struct session s = {
+        .base = event_base_new(), .spec = spec, .plan = plan, .layer_dir = layer_dir};
+    struct err         missing = {0};
     struct egress_spec resolved = network ? *network : (struct egress_spec){0};
 
     if (!s.base)
@@ -292,12 +380,13 @@ int session_run(const struct engine *engine, const json_t *plan, const struct eg
     sandbox_make_group_ahead(s.sandbox); /* while the walls are built */
     watch_signals(&s);
     open_streams(&s, spec->has_stdin);
-    if (layer_dir)
-        sandbox_attach(s.sandbox, layer_dir, on_attached, &s);
+    if (open_twin(&s, &missing) < 0)
+        on_put(&s, &missing);
     else
-        s.run = run_start(s.sandbox, spec, &run_ops, &s);
+        prepare(&s);
     event_base_dispatch(s.base);
     *ret = (struct session_result){s.result, exit_status(&s), s.walls, s.refused, s.connections};
+    str_copy(ret->files_note, sizeof ret->files_note, s.files_note);
     session_done(&s);
     if (s.stdout_sys && s.stdout_sys != EPIPE) {
         session_result_done(ret);

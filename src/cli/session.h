@@ -12,10 +12,11 @@
  * SIGTERM and SIGHUP go to the script; a second one ends it. */
 struct session_result {
     struct run_result run;
-    int               status;      /* for a shell */
-    json_t           *walls;       /* as the sandbox told them */
-    json_t           *refused;     /* as egress_take_refused has it */
-    json_t           *connections; /* as egress_log */
+    int               status;                  /* for a shell */
+    json_t           *walls;                   /* as the sandbox told them */
+    json_t           *refused;                 /* as egress_take_refused has it */
+    json_t           *connections;             /* as egress_log */
+    char              files_note[ERR_MSG_MAX]; /* what was not brought back, and why; or "" */
 };
 
 void session_result_done(struct session_result *r);

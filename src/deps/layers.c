@@ -280,16 +280,17 @@ static int request_fd(const json_t *request, struct err *e)
 }
 
 static json_t *describe(const struct layers *l, const char *key, const struct layer_set *set,
-                        const char *runtime_dir)
+                        const struct layers_node *node)
 {
     json_t *deps = json_object();
 
     for (size_t i = 0; i < set->n; i++)
         json_object_set_new(deps, set->deps[i].name, json_string(set->deps[i].range));
-    return json_pack("{s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:I, s:b}", "version", version_own,
+    return json_pack("{s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:b}", "version", version_own,
                      "dependencies", deps, "key", key, "installer", l->installer, "identity",
-                     l->identity, "nodeVersion", set->node_version, "runtimeDir", runtime_dir,
-                     "maxAgeMs", (json_int_t)l->spec.fresh_ms, "strict", l->spec.strict);
+                     set->installer, "nodeVersion", node->version, "engine", node->engine,
+                     "runtimeDir", node->dir, "maxAgeMs", (json_int_t)l->spec.fresh_ms, "strict",
+                     l->spec.strict);
 }
 
 static int spawn(struct making *m, const json_t *request, struct err *e)
@@ -318,10 +319,10 @@ static int spawn(struct making *m, const json_t *request, struct err *e)
 }
 
 static struct making *making_start(struct layers *l, const char *key, const struct layer_set *set,
-                                   const char *runtime_dir, struct err *e)
+                                   const struct layers_node *node, struct err *e)
 {
     struct making   *m = calloc(1, sizeof *m);
-    autojson json_t *request = describe(l, key, set, runtime_dir);
+    autojson json_t *request = describe(l, key, set, node);
 
     if (!m)
         abort();
@@ -351,7 +352,7 @@ static struct making *making_of(struct layers *l, const char *key)
 /* ---- the whole ---- */
 
 static int look_or_make(struct layer_request *r, const struct layer_set *set,
-                        const char *runtime_dir, struct err *e)
+                        const struct layers_node *node, struct err *e)
 {
     struct layers *l = r->layers;
     char           key[LAYER_KEY_SIZE];
@@ -371,18 +372,27 @@ static int look_or_make(struct layer_request *r, const struct layer_set *set,
     }
     r->making = making_of(l, key);
     if (!r->making)
-        r->making = making_start(l, key, set, runtime_dir, e);
+        r->making = making_start(l, key, set, node, e);
     return r->making ? 0 : -1;
 }
 
+/* What was built in an image is for this image: others have other libraries. */
+static char *identity_of(const struct layers *l, const struct layers_node *node)
+{
+    return strcmp(node->engine, "native") == 0
+               ? str_dup(l->identity)
+               : str_format("%s %s %s", l->identity, node->engine, node->dir);
+}
+
 struct layer_request *layers_ensure(struct layers *l, const struct layer_dep *deps, size_t n,
-                                    const char *node_version, const char *runtime_dir,
+                                    const struct layers_node *node,
                                     void (*progress)(void *owner, const char *line),
                                     void (*done)(void *owner, const struct layer_result *r),
                                     void *owner)
 {
     struct layer_request *r = calloc(1, sizeof *r);
-    struct layer_set      set = {deps, n, node_version, l->identity};
+    autofree char        *identity = identity_of(l, node);
+    struct layer_set      set = {deps, n, node->version, identity};
 
     if (!r)
         abort();
@@ -395,7 +405,7 @@ struct layer_request *layers_ensure(struct layers *l, const struct layer_dep *de
                                 .owner = owner};
     l->requests = r;
     later_init(&r->later, l->spec.base, request_step, r);
-    look_or_make(r, &set, runtime_dir, &r->result.err);
+    look_or_make(r, &set, node, &r->result.err);
     if (!r->making)
         later_ask(&r->later);
     return r;

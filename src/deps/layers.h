@@ -28,6 +28,13 @@ struct layers *layers_new(const struct layers_spec *spec, struct err *e);
  * ten seconds at most. */
 void layers_free(struct layers *l);
 
+/* The Node that a layer is for, and where it is installed: in sandboxes of this engine. */
+struct layers_node {
+    const char *version;
+    const char *engine; /* its name */
+    const char *dir;    /* as engine_spec's runtime_dir: scripts of packages find Node there */
+};
+
 struct layer_result {
     struct err        err;  /* then there is no layer: why, in one sentence */
     struct layer_hold hold; /* the receiver's: layer_release when no sandbox uses it any more */
@@ -37,10 +44,9 @@ struct layer_result {
 };
 
 /* done is called once, from the loop, and the request is gone then; progress before that, a line
- * each time (may be NULL). What is passed need not outlive the call. runtime_dir: where scripts of
- * packages find Node and its headers. */
+ * each time (may be NULL). What is passed need not outlive the call. */
 struct layer_request *layers_ensure(struct layers *l, const struct layer_dep *deps, size_t n,
-                                    const char *node_version, const char *runtime_dir,
+                                    const struct layers_node *node,
                                     void (*progress)(void *owner, const char *line),
                                     void (*done)(void *owner, const struct layer_result *r),
                                     void *owner);

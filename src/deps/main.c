@@ -4,8 +4,8 @@
  * stdin: what is wanted (struct make_request) as JSON. stderr: progress, one line each. stdout: one
  * JSON object, {"wasThere", "note", "output"}, or {"kind", "error", "note", "output"}; exit 0
  * and 1. When both are closed the layer can be used; what is left to do is to bring it to the disk.
- * With `pack DIR` it sends a layer that is there (pack.h). It may be killed at any point: sandboxes
- * end with it, and the next one takes the entry over. */
+ * With `pack DIR` it sends a layer, or another directory, that is there (pack.h). It may be killed
+ * at any point: sandboxes end with it, and the next one takes the entry over. */
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "base/fields.h"
+#include "base/str.h"
 #include "base/version.h"
 #include "deps/make.h"
 #include "deps/pack.h"
@@ -29,7 +30,8 @@ static const struct field fields[] = {
     {"dependencies", FIELD_OBJECT, AT(dependencies), true},
     {"key", FIELD_STRING, AT(key), true, 64, 64},
     {"installer", FIELD_STRING, AT(installer), true, 1, 40},
-    {"identity", FIELD_STRING, AT(identity), true, 1, 80},
+    {"identity", FIELD_STRING, AT(identity), true, 1, 512},
+    {"engine", FIELD_STRING, AT(engine), false, 1, 40},
     {"nodeVersion", FIELD_STRING, AT(node_version), true, 1, 64},
     {"runtimeDir", FIELD_BYTES, AT(runtime_dir), true, 1, PATH_MAX},
     {"maxAgeMs", FIELD_INT, AT(max_age_ms), false, 0, INT64_MAX},
@@ -70,12 +72,14 @@ static json_t *answer_of(const struct make_result *r, const struct err *e)
     return answer;
 }
 
-/* `pack DIR`: see pack.h. */
-static int pack(const char *dir)
+/* `pack DIR`, `pack-some DIR`: see pack.h. */
+static int pack(const char *verb, const char *dir)
 {
     struct err e = {0};
+    int        r = strcmp(verb, "pack") == 0 ? pack_tree(dir, STDOUT_FILENO, &e)
+                                             : pack_some(dir, STDIN_FILENO, STDOUT_FILENO, &e);
 
-    if (pack_tree(dir, STDOUT_FILENO, &e) == 0)
+    if (r == 0)
         return 0;
     fprintf(stderr, "jerboa-layer: %s\n", e.msg);
     return 1;
@@ -91,8 +95,8 @@ int main(int argc, char **argv)
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would use it; the next one takes over */
     umask(022);                       /* sandboxes read the store as another user */
     signal(SIGPIPE, SIG_IGN);
-    if (argc == 3 && strcmp(argv[1], "pack") == 0)
-        return pack(argv[2]);
+    if (argc == 3 && str_starts(argv[1], "pack"))
+        return pack(argv[1], argv[2]);
     document = read_request(&request, &e);
     if (document && make_layer(&request, &result, &e) == 0)
         e = (struct err){0}; /* of an installer that failed before another did it */

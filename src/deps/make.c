@@ -34,6 +34,8 @@
 #include "deps/scripts.h"
 #include "deps/sources.h"
 #include "engine/native.h"
+#include "engine/run_id.h"
+#include "store/container.h"
 #include "store/layer.h"
 #include "store/store.h"
 #include "store/tool.h"
@@ -52,6 +54,7 @@ enum {
 
 struct making {
     const struct make_request *request;
+    const struct engine       *engine;
     struct make_result        *result;
     struct npm_config         *config;
     const char                *registries[SOURCES_MAX + 1];
@@ -83,7 +86,7 @@ static int path_of(int dir_fd, char ret[PATH_MAX], struct err *e)
 static struct engine_spec sandbox_of(const struct making *m, const struct engine_bind *binds,
                                      size_t n)
 {
-    struct engine_spec spec = {.engine = &native,
+    struct engine_spec spec = {.engine = m->engine,
                                .memory_bytes = MEMORY_BYTES,
                                .disk_bytes = MEMORY_BYTES / 2,
                                .cpus_milli = sysconf(_SC_NPROCESSORS_ONLN) * 1000,
@@ -234,7 +237,7 @@ static int run_installer(struct making *m, const struct installer *i, const char
                              .grown_max = LAYER_BYTES_MAX};
     if (proxy)
         name_proxy(proxy, &proxies);
-    add_env(env, native.environment(&spec.sandbox));
+    add_env(env, m->engine->environment(&spec.sandbox));
     add_env(env, m->inside.environment);
     add_env(env, i->env);
     add_env(env, proxies.env);
@@ -343,7 +346,7 @@ static int build(struct making *m, int modules_fd, struct err *e)
     struct cell_result       result;
     int                      done = -1;
 
-    add_env(env, native.environment(&spec.sandbox));
+    add_env(env, m->engine->environment(&spec.sandbox));
     add_env(env, m->inside.environment);
     add_env(env, more);
     if (policy && path_of(modules_fd, modules, e) == 0 && cell_run(&spec, &result, e) == 0) {
@@ -449,6 +452,12 @@ static int make(struct making *m, struct err *e)
     return filled == 1 || can_use_old(m, e) ? 0 : -1;
 }
 
+/* Containers of ours are nobody's leftovers while we live. */
+static int lock_containers(const struct making *m, struct err *e)
+{
+    return m->engine == &native ? -1 : container_lock(run_id(), e);
+}
+
 static int prepare(struct making *m, struct err *e)
 {
     const struct make_request *r = m->request;
@@ -472,22 +481,33 @@ static int prepare(struct making *m, struct err *e)
     npm_config_registries(m->config, m->registries, SOURCES_MAX);
     policy = policy_of(m, NULL, e);
     done = policy ? npm_inside_init(&m->inside, m->config, policy, e) : -1;
+    if (done == 0 && m->engine != &native)
+        done = npm_inside_bundle(&m->inside, e);
     policy_free(policy);
     return done;
 }
 
 int make_layer(const struct make_request *r, struct make_result *ret, struct err *e)
 {
-    struct making m = {.request = r, .result = ret, .old.fd = -1};
+    struct making m = {.request = r,
+                       .engine = r->engine ? engine_find(r->engine) : &native,
+                       .result = ret,
+                       .old.fd = -1};
+    autofd int    locked = -1;
     int           done;
 
     *ret = (struct make_result){.layer.dir_fd = -1};
     buf_init(&ret->output, OUTPUT_MAX);
-    done = prepare(&m, e);
+    if (!m.engine)
+        return err_set(e, ERR_INVALID, "the engine '%.40s' is unknown", r->engine);
+    locked = lock_containers(&m, e);
+    done = e->kind ? -1 : prepare(&m, e);
     if (done == 0) {
         layer_find(r->key, &m.old, 0, NULL);
         done = make(&m, e);
     }
+    if (locked >= 0)
+        container_unlock(run_id());
     layer_release(&m.old);
     npm_inside_done(&m.inside);
     npm_config_free(m.config);

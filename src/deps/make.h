@@ -10,7 +10,7 @@
 struct make_request {
     const char   *version;      /* of who asks; judged before anything else was decoded */
     const json_t *dependencies; /* {NAME: RANGE}, checked */
-    const char   *key, *installer, *identity, *node_version, *runtime_dir;
+    const char   *key, *installer, *identity, *node_version, *engine, *runtime_dir;
     int64_t       max_age_ms;
     bool          strict;
 };

@@ -1,5 +1,6 @@
 #include "deps/pack.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>
@@ -13,7 +14,7 @@
 #include "base/str.h"
 #include "base/tree.h"
 
-enum { HEAD = 17, FLUSH_AT = 1 << 16, BUFFER_MAX = 1 << 18 };
+enum { HEAD = 17, FLUSH_AT = 1 << 16, BUFFER_MAX = 1 << 18, LIST_MAX = 1 << 24 };
 
 struct packing {
     int        to_fd;
@@ -110,7 +111,55 @@ static int pack_dir(struct packing *p, int dir_fd, const char *name, int depth, 
     return r;
 }
 
-int pack_tree(const char *dir, int to_fd, struct err *e)
+/* ---- some of it ---- */
+
+/* The directory that a path ends in; -1, with errno: it is not there, or no directory. */
+static int open_parent(int dir_fd, const char *path)
+{
+    autofree char *dirs = str_dup(path);
+    char          *rest = dirs, *slash;
+    autofd int     fd = dup(dir_fd);
+
+    while (fd >= 0 && (slash = strchr(rest, '/'))) {
+        *slash = '\0';
+        autofd int inner = tree_open_dir(fd, rest);
+        fd_close(&fd);
+        fd = take_fd(&inner);
+        rest = slash + 1;
+    }
+    return take_fd(&fd);
+}
+
+static int pack_one(struct packing *p, int dir_fd, const char *path, struct err *e)
+{
+    const char    *slash = strrchr(path, '/'), *entry = slash ? slash + 1 : path;
+    autofree char *name = str_format("/%s", path);
+    autofd int     parent = open_parent(dir_fd, path);
+    struct stat    st;
+
+    if (parent < 0 || fstatat(parent, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == EACCES ? 0 : put_head(p, 'x', 0, name, 0, e);
+    if (S_ISLNK(st.st_mode))
+        return pack_link(p, parent, entry, name, e);
+    if (!S_ISREG(st.st_mode) || faccessat(parent, entry, R_OK, AT_EACCESS) < 0)
+        return 0;
+    return pack_file(p, parent, entry, name, e);
+}
+
+static int pack_listed(struct packing *p, int dir_fd, int list_fd, struct err *e)
+{
+    autofree char *list = NULL;
+    size_t         size;
+
+    TRY(fd_read_text(list_fd, LIST_MAX, &list, &size, e));
+    for (size_t at = 0; at < size; at += strlen(list + at) + 1)
+        TRY(pack_one(p, dir_fd, list + at, e));
+    return 0;
+}
+
+/* ---- the stream ---- */
+
+static int pack(const char *dir, int list_fd, int to_fd, struct err *e)
 {
     autofd int     fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct packing p = {.to_fd = to_fd};
@@ -119,11 +168,21 @@ int pack_tree(const char *dir, int to_fd, struct err *e)
     if (fd < 0)
         return err_sys(e, "open %.150s", dir);
     buf_init(&p.out, BUFFER_MAX);
-    r = pack_dir(&p, fd, "", 0, e);
+    r = list_fd < 0 ? pack_dir(&p, fd, "", 0, e) : pack_listed(&p, fd, list_fd, e);
     if (r == 0)
         r = put_head(&p, '.', 0, "", 0, e);
     if (r == 0)
         r = flush(&p, e);
     buf_done(&p.out);
     return r;
+}
+
+int pack_tree(const char *dir, int to_fd, struct err *e)
+{
+    return pack(dir, -1, to_fd, e);
+}
+
+int pack_some(const char *dir, int list_fd, int to_fd, struct err *e)
+{
+    return pack(dir, list_fd, to_fd, e);
 }

@@ -1,7 +1,9 @@
 /* client - the program of a container daemon as the one that is started for a sandbox: `docker
- * run`, whose stdin and stdout are init's.
+ * run`, whose stdin and stdout are init's; or, for a daemon on another machine, jerboa-remote,
+ * which lets it make a container, copies into it what a local one would be shown, and becomes
+ * `docker start`.
  *
- * The plan has `program` and `arguments`. */
+ * The plan has `program`, `arguments` (of `run`, or of `create`), and `remote`. */
 #pragma once
 
 #include "engine/engine.h"

@@ -71,6 +71,17 @@ json_t *engine_walls(const struct engine *engine)
     return list;
 }
 
+const json_t *engine_entry(const json_t *plan, const char *kind)
+{
+    size_t  i;
+    json_t *entry;
+
+    json_array_foreach (json_object_get(plan, "entries"), i, entry)
+        if (strcmp(json_string_value(json_object_get(entry, "kind")), kind) == 0)
+            return entry;
+    return NULL;
+}
+
 int64_t engine_inodes(int64_t disk_bytes)
 {
     enum { BYTES_PER_INODE = 4096, LEAST = 1024 };
@@ -79,14 +90,14 @@ int64_t engine_inodes(int64_t disk_bytes)
     return inodes < LEAST ? LEAST : inodes;
 }
 
-int engine_open_pipe(int *ret_read, int *ret_write, struct err *e)
+int engine_open_pipe(int *ret_read, int *ret_write, int bytes, struct err *e)
 {
-    enum { PIPE_SIZE = 1 << 20 };
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys(e, "pipe");
-    fcntl(ends[0], F_SETPIPE_SZ, PIPE_SIZE); /* best effort: smaller is only slower */
+    if (bytes)
+        fcntl(ends[0], F_SETPIPE_SZ, bytes); /* smaller is only slower */
     *ret_read = ends[0];
     *ret_write = ends[1];
     return 0;

@@ -47,8 +47,9 @@ struct engine_spec {
     int64_t              memory_bytes, disk_bytes, cpus_milli, pids, fds;
     bool                 host_network; /* else its connections go through the pipe */
     bool                 strict;       /* refuse when a wall is missing */
-    const char          *runtime_dir;  /* bin/node below it; absolute */
-    const char          *oci_runtime;  /* or NULL; what a container engine starts containers by */
+    bool                 remote;      /* the daemon is on another machine, whatever it looks like */
+    const char          *runtime_dir; /* bin/node below it; absolute */
+    const char          *oci_runtime; /* or NULL; what a container engine starts containers by */
     const char *files_dir; /* or NULL; writable at /workspace/files, belongs to its owner */
     const char *dir;       /* or NULL; read-only at /workspace/dir */
     const struct engine_bind *binds; /* what else it sees */
@@ -106,8 +107,14 @@ const struct engine *engine_find(const char *name);
 /* A list as the jail tells it (jail/walls.h), of what is missing only; NULL: the jail tells. */
 json_t *engine_walls(const struct engine *engine);
 
+/* The first one of this kind, or NULL. */
+const json_t *engine_entry(const json_t *plan, const char *kind);
+
 /* How many files fit into a disk of that size; for engines. */
 int64_t engine_inodes(int64_t disk_bytes);
 
-/* A large pipe, for frames; for engines. */
-int engine_open_pipe(int *ret_read, int *ret_write, struct err *e);
+/* A pipe, for frames; for engines. Large: best effort, since all pipes of a user together are
+ * limited, and those in containers of his count as well. */
+enum { ENGINE_PIPE_USUAL = 0, ENGINE_PIPE_LARGE = 1 << 20 };
+
+int engine_open_pipe(int *ret_read, int *ret_write, int bytes, struct err *e);

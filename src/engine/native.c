@@ -407,8 +407,8 @@ static int start(const json_t *plan, struct engine_ends *ret, struct child *jail
     (void)plan; /* the sandbox sends it */
     if (!path)
         return -1;
-    TRY(engine_open_pipe(&in_read, &in_write, e));
-    TRY(engine_open_pipe(&out_read, &out_write, e));
+    TRY(engine_open_pipe(&in_read, &in_write, ENGINE_PIPE_LARGE, e));
+    TRY(engine_open_pipe(&out_read, &out_write, ENGINE_PIPE_LARGE, e));
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return err_sys(e, "socketpair");
     ours = ends[0], its = ends[1];

@@ -1,6 +1,6 @@
-// Puts the tree that comes on stdin (deps/pack.c) in the place that is named, whatever was there.
+// Puts the tree that comes on stdin (deps/pack.c) in the place that is named, whatever was there; or some paths of it, beside what is there.
 const fs = require('node:fs');
-const place = process.argv[1], buffer = Buffer.alloc(1 << 16);
+const place = process.argv[1], isAll = process.argv[2] === 'all', buffer = Buffer.alloc(1 << 16);
 let from = 0, to = 0;
 function more() {
   from = 0;
@@ -28,10 +28,29 @@ function make(kind, mode, path, size) {
   each(size, (part) => { for (let n = 0; n < part.length;) n += fs.writeSync(fd, part, n); });
   fs.closeSync(fd);
 }
-fs.rmSync(place, { recursive: true, force: true });
+function clear(path) {
+  fs.rmSync(path, { recursive: true, force: true });
+}
+function forget(path) {
+  try {
+    fs.unlinkSync(path);
+  } catch (e) {
+    if (e.code === 'ENOSPC' || e.code === 'EIO') throw e; // else there is no such file, which is what is wanted
+  }
+}
+// It appears whole, so that who reads it meanwhile sees the old one or the new one. Paths are bytes.
+function replace(kind, mode, path, size) {
+  if (kind === 'x') return forget(path);
+  const parent = path.subarray(0, path.lastIndexOf('/')), beside = Buffer.concat([parent, Buffer.from(`/.jerboa-${process.pid}`)]);
+  fs.mkdirSync(parent, { recursive: true });
+  make(kind, mode, beside, size);
+  if (fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory()) clear(path);
+  fs.renameSync(beside, path);
+}
+if (isAll) clear(place);
 for (;;) {
   const head = bytes(17), kind = String.fromCharCode(head[0]);
   if (kind === '.') break;
   const name = bytes(head.readUInt32LE(5));
-  make(kind, head.readUInt32LE(1), Buffer.concat([Buffer.from(place), name]), Number(head.readBigUInt64LE(9)));
+  (isAll ? make : replace)(kind, head.readUInt32LE(1), Buffer.concat([Buffer.from(place), name]), Number(head.readBigUInt64LE(9)));
 }

@@ -57,15 +57,16 @@ static int place_node(struct err *e)
 {
     static char paths[4096];
     const char *path = getenv("PATH"); /* there is one, see inherit.h */
-    char        node[4200];
+    char        node[4200], headers[4200];
 
     snprintf(paths, sizeof paths, "%s", path);
     for (char *rest = paths, *dir; (dir = strsep(&rest, ":"));) {
         snprintf(node, sizeof node, "%s/node", dir);
         if (dir[0] != '/' || access(node, X_OK) < 0)
             continue;
-        if (symlink(dir, "/opt/node/bin") < 0)
-            return err_sys(e, "link /opt/node/bin");
+        snprintf(headers, sizeof headers, "%s/../include", dir); /* where they usually are */
+        if (symlink(dir, "/opt/node/bin") < 0 || symlink(headers, "/opt/node/include") < 0)
+            return err_sys(e, "link /opt/node");
         return 0;
     }
     return err_set(e, ERR_NOT_FOUND, "the image has no Node.js: there is no 'node' on its PATH");

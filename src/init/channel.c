@@ -28,14 +28,13 @@ struct channel {
     uint32_t          id;
 
     /* a process */
-    pid_t         pid;        /* 0 once reaped */
-    pid_t         program;    /* who gets signals */
-    bool          has_leader; /* that is it, and tells the exit here: */
-    int           exit_fd;
+    pid_t         pid;     /* 0 once reaped */
+    pid_t         program; /* who gets signals */
+    int           exit_fd; /* of a leader, which pid is then: it tells the exit here */
     int           in_fd;
     struct buf    in;       /* what its stdin has not taken yet */
     uint64_t      in_taken; /* bytes of it that are in its pipe, or were read */
-    bool          in_ended;
+    bool          has_leader, in_ended;
     struct output outputs[2]; /* STREAM_OUT, STREAM_ERR */
 
     /* a file */

@@ -8,7 +8,7 @@
 #include "engine/layout.h"
 #include "loop/later.h"
 #include "pipe/message.h"
-#include "sandbox/send_layer.h"
+#include "sandbox/send_tree.h"
 
 enum { PAYLOAD_MAX = 8192 }; /* of an ATTACH frame */
 
@@ -80,10 +80,11 @@ static void ask_jail(struct sandbox *s, const char                        *sourc
 void sandbox_attach(struct sandbox *s, const char                        *layer_dir,
                     void (*done)(void *owner, const struct err *e), void *owner)
 {
-    autofree char *source = str_format("%s/node_modules", layer_dir);
+    autofree char   *source = str_format("%s/node_modules", layer_dir);
+    struct send_tree tree = {source, layout_modules, -1, "the dependencies"};
 
     if (sandbox_has_groups(s))
         ask_jail(s, source, done, owner);
     else
-        send_layer_start(s, source, done, owner);
+        send_tree_start(s, &tree, done, owner);
 }

@@ -14,12 +14,14 @@ struct download {
     uint32_t        id;
     struct later    later;
     struct deadline deadline; /* of silence */
-    struct buf      bytes;
+    struct buf      bytes;    /* stays empty where pieces are taken */
+    size_t          size;     /* that came */
     uint64_t        told;     /* its size when it was opened */
     uint32_t        consumed; /* bytes for which init has no credit yet */
     bool            opened, over;
     bool            closed; /* by init: nothing more comes, and nothing is to be reset */
     struct err      err;
+    bool (*piece)(void *owner, const uint8_t *bytes, size_t size); /* or NULL */
     void (*done)(void *owner, const struct err *e, const uint8_t *bytes, size_t size,
                  uint64_t whole);
     void *owner;
@@ -40,9 +42,9 @@ static void download_free(struct download *d)
 /* One that grew or shrank since it was opened has the size that was seen last. */
 static uint64_t whole_size(const struct download *d)
 {
-    bool was_cut = d->bytes.size == d->bytes.max && d->told > d->bytes.size;
+    bool was_cut = d->size == d->bytes.max && d->told > d->size;
 
-    return was_cut ? d->told : d->bytes.size;
+    return was_cut ? d->told : d->size;
 }
 
 static void step(void *owner)
@@ -54,7 +56,7 @@ static void step(void *owner)
     if (d->err.kind)
         d->done(d->owner, &d->err, NULL, 0, 0);
     else
-        d->done(d->owner, &d->err, d->bytes.data, d->bytes.size, whole_size(d));
+        d->done(d->owner, &d->err, d->bytes.data, d->size, whole_size(d));
     download_free(d);
 }
 
@@ -89,7 +91,14 @@ static int take_data(struct download *d, const struct frame *f)
 {
     if (!d->opened || f->stream != STREAM_OUT || f->size > WINDOW_FROM_INIT - d->consumed)
         return -1;
-    TRY(buf_add(&d->bytes, f->payload, f->size)); /* more than was asked for */
+    if (f->size > d->bytes.max - d->size)
+        return -1; /* more than was asked for */
+    d->size += f->size;
+    if (!d->piece)
+        buf_add(&d->bytes, f->payload, f->size);
+    else if (!d->piece(d->owner, f->payload, f->size))
+        err_set(&d->err, ERR_CANCELLED, "the file is not wanted any more");
+    d->over = d->err.kind != ERR_NONE;
     give_credit(d, f->size);
     return 0;
 }
@@ -153,10 +162,12 @@ static void on_deadline(void *owner)
 
 static const struct channel_ops channel_ops = {on_frame, on_lost, NULL};
 
-struct download *download_start(struct sandbox *s, const char *path, size_t max,
-                                void (*done)(void *owner, const struct err *e, const uint8_t *bytes,
-                                             size_t size, uint64_t whole),
-                                void *owner)
+struct download *
+download_start_pieces(struct sandbox *s, const char *path, size_t max,
+                      bool (*piece)(void *owner, const uint8_t *bytes, size_t size),
+                      void (*done)(void *owner, const struct err *e, const uint8_t *bytes,
+                                   size_t size, uint64_t whole),
+                      void *owner)
 {
     struct download         *d = calloc(1, sizeof *d);
     struct message_read_file m = {.most = max, .path = path};
@@ -164,7 +175,7 @@ struct download *download_start(struct sandbox *s, const char *path, size_t max,
 
     if (!d)
         abort();
-    *d = (struct download){.sandbox = s, .done = done, .owner = owner};
+    *d = (struct download){.sandbox = s, .piece = piece, .done = done, .owner = owner};
     buf_init(&d->bytes, max);
     later_init(&d->later, sandbox_base(s), step, d);
     deadline_init(&d->deadline, sandbox_base(s), on_deadline, d);
@@ -180,6 +191,14 @@ struct download *download_start(struct sandbox *s, const char *path, size_t max,
     deadline_set(&d->deadline, SILENCE_MS);
     sandbox_send(s, FRAME_READ_FILE, d->id, 0, b.data, b.size);
     return d;
+}
+
+struct download *download_start(struct sandbox *s, const char *path, size_t max,
+                                void (*done)(void *owner, const struct err *e, const uint8_t *bytes,
+                                             size_t size, uint64_t whole),
+                                void *owner)
+{
+    return download_start_pieces(s, path, max, NULL, done, owner);
 }
 
 void download_cancel(struct download *d)

@@ -1,6 +1,7 @@
 /* download - one file of the workspace on its way out of a sandbox. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,4 +18,12 @@ struct download *download_start(struct sandbox *s, const char *path, size_t max,
                                 void (*done)(void *owner, const struct err *e, const uint8_t *bytes,
                                              size_t size, uint64_t whole),
                                 void *owner);
-void             download_cancel(struct download *d); /* frees it */
+/* The same, a piece at a time as it comes, so that it may be large; `piece` says false to have no
+ * more of it. done gets no bytes, and how many there were. */
+struct download      *
+download_start_pieces(struct sandbox *s, const char *path, size_t max,
+                           bool (*piece)(void *owner, const uint8_t *bytes, size_t size),
+                           void (*done)(void *owner, const struct err *e, const uint8_t *bytes,
+                                   size_t size, uint64_t whole),
+                           void *owner);
+void download_cancel(struct download *d); /* frees it */

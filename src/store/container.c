@@ -27,12 +27,14 @@
 #include "base/program.h"
 #include "base/str.h"
 #include "store/capture.h"
+#include "store/image.h"
 #include "store/store.h"
 
 enum {
     ASK_MS = 20000,
     PULL_MS = 15 * 60 * 1000,
     ID_MAX = 64,
+    IMAGE_MAX = 255,
     SWEEP_MAX = 64,
     LATE_S = 60, /* so long a daemon may take to make what a client asked for that was killed */
 };
@@ -78,15 +80,25 @@ static int missing(const char *program, const char *image, struct err *e)
     return err_set(e, ERR_NOT_FOUND, "%s has no image '%.100s'", program, image);
 }
 
+/* "24.1" and "lts" are short for images of node, as on native; for a daemon they are others. */
+static void spell_out(const char *image, char ret[IMAGE_MAX + 1])
+{
+    bool is_short = !strpbrk(image, ":/") && strcmp(image, "node") != 0 &&
+                    image_parse(image, &(struct image){0}, NULL) == 0;
+
+    snprintf(ret, IMAGE_MAX + 1, "%s%s", is_short ? "node:" : "", image);
+}
+
 int container_find(const char *program, const char *image, struct runtime *ret, struct err *e)
 {
     static const char format[] = "{{.Id}}{{range .Config.Env}} {{.}}{{end}}",
                       variable[] = " NODE_VERSION=";
-    const char *const inspect[] = {program, "image", "inspect", "--format", format, image, NULL};
-    char              path[PATH_MAX];
+    char              name[IMAGE_MAX + 1], path[PATH_MAX];
+    const char *const inspect[] = {program, "image", "inspect", "--format", format, name, NULL};
     struct capture    c = {0};
 
     TRY(container_check(image, e));
+    spell_out(image, name);
     if (program_on_path(program, path) < 0)
         return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
     TRY(capture_run_quietly(path, inspect, ASK_MS, &c, e));
@@ -145,12 +157,12 @@ static int follow(int fd, struct last_words *ret)
 
 /* Its progress on stdout, which is ours for the answer, goes to our stderr: where that is a
  * terminal, it draws bars. */
-static int start_pull(const char *program, const char *image, int said_fd, pid_t *ret,
-                      struct err *e)
+static pid_t start_pull(const char *program, const char *image, int said_fd, struct err *e)
 {
     const char *const          argv[] = {program, "pull", image, NULL};
     char                       path[PATH_MAX];
     posix_spawn_file_actions_t actions;
+    pid_t                      pid = -1;
 
     if (program_on_path(program, path) < 0)
         return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
@@ -158,9 +170,9 @@ static int start_pull(const char *program, const char *image, int said_fd, pid_t
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, 2, 1);
     posix_spawn_file_actions_adddup2(&actions, said_fd, 2);
-    errno = posix_spawn(ret, path, &actions, NULL, (char *const *)argv, environ);
+    errno = posix_spawn(&pid, path, &actions, NULL, (char *const *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
-    return errno ? err_sys(e, "run %s", path) : 0;
+    return errno ? err_sys(e, "run %s", path) : pid;
 }
 
 static int pull(const char *program, const char *image, struct err *e)
@@ -168,12 +180,13 @@ static int pull(const char *program, const char *image, struct err *e)
     struct last_words said = {0};
     autofd int        read_fd = -1, write_fd = -1;
     int               ends[2], status = 0;
-    pid_t             pid;
+    pid_t             pid = 0;
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys(e, "pipe");
     read_fd = ends[0], write_fd = ends[1];
-    TRY(start_pull(program, image, write_fd, &pid, e));
+    pid = start_pull(program, image, write_fd, e);
+    TRY(pid);
     fd_close(&write_fd);
     int followed = follow(read_fd, &said);
     if (followed < 0)
@@ -197,7 +210,7 @@ int container_check(const char *image, struct err *e)
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@";
     size_t n = strspn(image, allowed);
 
-    if (n == 0 || n > 255 || image[n] || !isalnum((unsigned char)image[0]))
+    if (n == 0 || n > IMAGE_MAX - strlen("node:") || image[n] || !isalnum((unsigned char)image[0]))
         return err_set(e, ERR_INVALID, "image \"%.80s\" is not known: it is no name of an image",
                        image);
     return 0;
@@ -205,12 +218,15 @@ int container_check(const char *image, struct err *e)
 
 int container_ensure(const char *program, const char *image, struct runtime *ret, struct err *e)
 {
+    char name[IMAGE_MAX + 1];
+
     if (container_find(program, image, ret, e) == 0)
         return 0;
     if (e->kind != ERR_NOT_FOUND)
         return -1;
     *e = (struct err){0};
-    TRY(pull(program, image, e));
+    spell_out(image, name);
+    TRY(pull(program, name, e));
     return container_find(program, image, ret, e);
 }
 
@@ -292,12 +308,12 @@ static bool is_settled(int runs_fd, const char *run_id)
 /* What runs goes by its --rm once it is killed. What was never started has to be removed, and what
  * Docker 20.10 did not come to an end with, because it exited while it was being started. */
 static const struct way {
-    const char *filter, *verb;
+    const char *filter, *verb, *option;
     const char *program; /* who has that state; NULL: all */
 } ways[] = {
-    {"status=running", "kill", NULL},  {"status=created", "rm", NULL},
-    {"status=removing", "rm", NULL},   {"status=dead", "rm", "docker"},
-    {"status=exited", "rm", "podman"}, /* whoever killed the server may have killed its conmon */
+    {"status=running", "kill", "--signal=KILL", NULL}, {"status=created", "rm", "--volumes", NULL},
+    {"status=removing", "rm", "--volumes", NULL},      {"status=dead", "rm", "--volumes", "docker"},
+    {"status=exited", "rm", "--volumes", "podman"}, /* by who killed its conmon, too */
 };
 
 /* True: there was one, and it is told to end. */
@@ -313,7 +329,7 @@ static bool end_one(const char *program, const char *run_id, const struct way *w
         return false;
     if (ask(program, list, &c, e) < 0 || !is_id(c.output) || program_on_path(program, path) < 0)
         return false;
-    const char *const end[] = {program, w->verb, c.output, NULL};
+    const char *const end[] = {program, w->verb, w->option, c.output, NULL};
     return capture_run_quietly(path, end, ASK_MS, &ended, e) == 0 && ended.status == 0;
 }
 

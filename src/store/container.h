@@ -9,7 +9,7 @@
  * such program. */
 int container_version(const char *program, char ret[64], struct err *e);
 
-/* As images are named: letters, digits and ._-/:@, at most 255. */
+/* As images are named: letters, digits and ._-/:@, at most 250. */
 int container_check(const char *image, struct err *e);
 
 /* An image that the daemon has; ERR_NOT_FOUND: it has not. ret->dir is what it is run by,

@@ -110,6 +110,14 @@ void run_ending(const struct run_result *r, char ret[RUN_ENDING_MAX])
 
 /* ---- what the network did not give ---- */
 
+void run_files_note(struct mcp_call *c, const char *note)
+{
+    autofree char *text = str_format("Not everything reached the files directory: %s", note);
+
+    if (*note)
+        mcp_call_text(c, text);
+}
+
 void run_refused(struct mcp_call *c, const json_t *refused)
 {
     autobuf struct buf text;
@@ -452,7 +460,9 @@ static void answer_done(struct answer *a)
 
 static void tell_why_not_run(struct mcp_call *c, const struct job_result *r)
 {
-    if (r->install_failed)
+    if (r->files_failed)
+        errors_fail(c, FILES, r->err.msg);
+    else if (r->install_failed)
         errors_fail(c, INSTALL, r->err.msg);
     else if (r->server.unpublished)
         errors_fail(c, PORT, r->err.msg);
@@ -483,6 +493,7 @@ void run_answer(struct mcp_call *c, const struct job_spec *spec, const struct jo
     add_list(&a);
     for (size_t i = 0; i < r->n_files; i++)
         add_file(&a, &r->files[i], a.uris[i]);
+    run_files_note(c, r->files_note);
     run_refused(c, r->refused);
     add_telemetry(&a);
     mcp_call_structured(c, structured(&a));

@@ -24,7 +24,10 @@ enum { RUN_ENDING_MAX = 96 };
 
 void run_ending(const struct run_result *r, char ret[RUN_ENDING_MAX]); /* "exit code 3" */
 
-/* ---- what the network did not give ---- */
+/* ---- what was not brought back, what the network did not give ---- */
+
+/* As a job has it; "": no block. */
+void run_files_note(struct mcp_call *c, const char *note);
 
 /* In words, since an agent may not look at fields; nothing was refused: no block. */
 void run_refused(struct mcp_call *c, const json_t *refused);

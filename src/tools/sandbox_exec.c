@@ -115,7 +115,10 @@ static void on_done(void *owner, const struct commands_result *r)
         return;
     }
     if (r->n == 0) {
-        errors_fail(c, STOPPED, r->err.msg);
+        if (r->files_failed)
+            errors_fail(c, FILES, r->err.msg);
+        else
+            errors_fail(c, STOPPED, r->err.msg);
         return;
     }
     rows = json_array();
@@ -124,6 +127,7 @@ static void on_done(void *owner, const struct commands_result *r)
     add_outputs(c, rows);
     if (r->ended[r->n - 1].run.verdict != VERDICT_OK)
         add_failure(c, r, rows);
+    run_files_note(c, r->files_note);
     run_refused(c, r->refused);
     mcp_call_structured(c, json_pack("{s:o}", "commands", rows));
     mcp_call_done(c);
@@ -175,6 +179,8 @@ static void call(struct mcp_call *c)
     struct executing *x;
     struct box       *b;
     const char       *list[COMMANDS_MAX + 1] = {0};
+    struct tools     *t = tools_of(c);
+    struct share      share = {0};
 
     mcp_call_decode(c, &a);
     b = tools_find_box(c, a.container_id);
@@ -188,8 +194,13 @@ static void call(struct mcp_call *c)
     x->arguments = json_incref((json_t *)mcp_call_arguments(c));
     for (size_t i = 0; list[i]; i++)
         x->list[i] = list[i];
-    x->spec = (struct commands_spec){
-        .box = b, .subject = witness_subject(c), .list = x->list, .timeout_ms = a.timeout_ms};
+    shares_get(t->shares, mcp_call_principal(c), &share, NULL); /* commands can do without */
+    x->spec = (struct commands_spec){.box = b,
+                                     .subject = witness_subject(c),
+                                     .list = x->list,
+                                     .files = share.files,
+                                     .files_quota_bytes = t->files_quota_bytes,
+                                     .timeout_ms = a.timeout_ms};
     mcp_call_set_data(c, x, executing_free);
     x->commands = commands_start(&x->spec, &ops, x);
 }

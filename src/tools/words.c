@@ -117,6 +117,8 @@ static void add_word(struct buf *b, const struct words *w, const char *name, siz
         }
     if (is(name, size, "image")) {
         buf_printf(b, "%s", w->image);
+    } else if (is(name, size, "images")) {
+        buf_printf(b, "%s", w->images);
     } else if (is(name, size, "ends")) {
         add_ends(b, w);
     } else {

@@ -8,6 +8,7 @@ struct words {
     int64_t     memory_bytes, disk_bytes, cpus_milli, pids, timeout_ms, sandboxes;
     int64_t     age_ms, idle_ms; /* 0: no end */
     const char *image;           /* of who names none */
+    const char *images;          /* a sentence on what others there are, or "" */
     const char *network;         /* the operator's policy */
 };
 

@@ -46,7 +46,7 @@
     X("files", "whether /workspace/files is a directory of this machine")                          \
     X("host", "the name that code asked for, or an address")                                       \
     X("http", "where HTTP is served; null: it is not")                                             \
-    X("image", "the version of Node.js; null: the default")                                        \
+    X("image", "the image that was asked for; null: the default")                                  \
     X("lost", "how many lines")                                                                    \
     X("memoryBytes", "limit of memory")                                                            \
     X("ms", "how long it lasted")                                                                  \

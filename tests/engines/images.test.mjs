@@ -37,9 +37,7 @@ describe('auto', limit, () => {
   });
 
   test('any other is the daemon\'s, and its variables are there, below ours', async () => {
-    const r = await run(['--image', 'of/others:1', '-e', environment], { env: auto });
-    assert.match(r.stderr, missing);
-    const env = answer(quiet(r));
+    const env = answer(quiet(await run(['--image', 'of/others:1', '-e', environment], { env: auto })));
     assert.deepEqual([env.GREETING, env.PATH, env.LANG, env.HOME], ['hello', '/of/the/image:/usr/local/bin:/usr/bin:/bin', 'C', '/root']);
     assert.match(env.NODE_VERSION, /^\d+\./);
     const own = answer(quiet(await run(['--image', 'of/others:1', '--env', 'GREETING=mine', '--env', 'PATH=/bin', '-e', environment], { env: auto })));
@@ -56,6 +54,7 @@ describe('auto', limit, () => {
     const r = await runForbidden(['-e', 'console.log(1)']);
     assert.match(r.stderr, /^jerboa: native cannot work here, so it is run by docker: .*sysctl -w user\.max_user_namespaces=\d+\n/);
     assert.deepEqual([r.stdout, r.status], ['1\n', 0]);
+    assert.equal((await runForbidden(['--image', '24', '-e', 'console.log(1)'])).stdout, '1\n'); // short names, too
     const s = await connectFor(t, { ...stdio, wrap: forbidden }, [], auto);
     printed(await s.once('console.log(2)'), '2\n');
     assert.equal(s.log().match(/^warn engine native cannot work here, so docker makes all sandboxes: .*max_user_namespaces/gm).length, 1);
@@ -65,6 +64,17 @@ describe('auto', limit, () => {
     assertRefused(await runForbidden(['-e', '1'], nowhere), /docker does not answer.*native cannot work here: .*namespaces are forbidden/);
     const s = await connectFor(t, { ...stdio, wrap: forbidden }, [], { ...auto, ...nowhere });
     refused(await s.once('1'), /docker does not answer.*native cannot work here: .*namespaces are forbidden/);
+  });
+
+  test('where native cannot work dependencies are installed in a container of the same image', async (t) => {
+    const home = tempDir(t), s = await connectFor(t, { ...stdio, wrap: forbidden }, ['--installer', 'npm'], { ...auto, JERBOA_HOME: home });
+    const code = `import ms from 'ms'; console.log(ms('1s'))`, wanted = { dependencies: [{ name: 'ms', version: '2' }] };
+    printed(await s.once(code, wanted), '1000\n');
+    const again = printed(await s.once(code, wanted), '1000\n');
+    assert.match(again.content.at(-1).text, /installed before/);
+    assert.deepEqual(fs.readdirSync(home).filter((name) => name === 'runtimes'), []); // no Node of native's was fetched
+    const [layer] = fs.readdirSync(path.join(home, 'layers'));
+    assert.equal(fs.statSync(path.join(home, 'layers', layer, 'node_modules/ms')).uid, process.getuid());
   });
 
   test('doctor tells what it takes', async () => {

@@ -1,13 +1,16 @@
 // run.mjs: tests of the native engine, on another one.
 //
-//   node tests/engines/run.mjs docker|podman [FILE…]
+//   node tests/engines/run.mjs docker|podman|remote [FILE…]
 //
 // Without a file: all but those of the table in native.mjs, which are told with their reasons.
 // A daemon of our own is started on a private socket (bench/docker.mjs), or podman gets a place of its own (podman.mjs), with an image made of this
 // machine's files that has the names which the tests ask for; the files run with JERBOA_TEST_ENGINE, which tests/integration/jerboa.mjs makes every
 // server's and every run's engine.
+//
+// `remote`: the same, with a daemon that is as if on another machine: it is reached by TCP, and sees neither the project nor home nor temporary files.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import os from 'node:os';
 import path from 'node:path';
 import { startDocker } from '../../bench/docker.mjs';
 import { run } from '../../bench/programs.mjs';
@@ -15,25 +18,28 @@ import { filesOf, native } from './native.mjs';
 import { startPodman } from './podman.mjs';
 
 const build = path.resolve(process.env.JERBOA_BUILD ?? 'build');
-const [engine, ...named] = process.argv.slice(2);
+const [kind, ...named] = process.argv.slice(2), isRemote = kind === 'remote', engine = isRemote ? 'docker' : kind;
 
 /** How each is started: its command, what finds it, and what runs where it can be found. */
 const engines = {
-  docker: async (...args) => { const d = await startDocker(...args); return { ...d, client: d.docker, env: { DOCKER_HOST: `unix://${d.socket}` }, around: (argv) => argv }; },
+  docker: async (...args) => { const d = await startDocker(...args); return { ...d, client: d.docker, around: (argv) => argv }; },
   podman: startPodman,
 };
 if (!Object.hasOwn(engines, engine)) {
-  console.error('usage: run.mjs docker|podman [FILE…]');
+  console.error('usage: run.mjs docker|podman|remote [FILE…]');
   process.exit(2);
 }
-const files = named.length > 0 ? named : filesOf(engine);
-if (named.length === 0) for (const [name, reason] of Object.entries(native)) console.log(`# not on ${engine}: ${name}: ${reason}`);
+const files = named.length > 0 ? named : isRemote ? [path.join(import.meta.dirname, 'remote.test.mjs')] : filesOf(engine);
+if (named.length === 0 && !isRemote) for (const [name, reason] of Object.entries(native)) console.log(`# not on ${engine}: ${name}: ${reason}`);
+const hidden = isRemote ? [path.resolve(import.meta.dirname, '../..'), build, os.homedir(), os.tmpdir()] : undefined;
 const runtime = (await run(path.join(build, 'jerboa'), ['pull'], {})).trim();
-const daemon = await engines[engine](build, runtime, { name: 'on-engine', tags: ['node:lts-slim', 'node:lts', 'node:24', 'node:24-slim'] });
+const daemon = await engines[engine](build, runtime, { name: isRemote ? 'on-remote' : 'on-engine', hidden, tags: ['node:lts-slim', 'node:lts', 'node:24', 'node:24-slim'] });
 
-/** A container that ends goes by itself, soon. */
+/** A container that ends goes by itself, soon. Docker 20.10 may list for ever what it has no more. */
 async function leftovers(until) {
-  const left = (await daemon.client('ps', '--all', '--format', '{{.ID}} {{.Status}}')).trim();
+  const rows = (await daemon.client('ps', '--all', '--format', '{{.ID}} {{.Status}}')).split('\n').filter(Boolean);
+  const isThere = await Promise.all(rows.map((row) => daemon.client('inspect', row.split(' ')[0]).then(() => true, () => false)));
+  const left = [...rows.filter((_, i) => isThere[i]), ...(await daemon.client('volume', 'ls', '--quiet')).split('\n').filter(Boolean)].join(', ');
   return left && Date.now() < until ? leftovers(until) : left;
 }
 
@@ -45,7 +51,7 @@ try {
   [status] = await once(child, 'exit');
   const left = await leftovers(Date.now() + 5000);
   if (left) {
-    console.error(`containers are left: ${left}`);
+    console.error(`containers or volumes are left: ${left}`);
     status ||= 1;
   }
 } finally {

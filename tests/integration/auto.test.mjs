@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { answer, assertRefused, jerboa, limit, nativeOnly, nothingAhead, run, start, tempDir } from './jerboa.mjs';
+import { answer, assertRefused, jerboa, limit, nothingAhead, run, start, tempDir } from './jerboa.mjs';
 import { connectFor, printed, refused, variants } from './tools.mjs';
 
 nothingAhead();
@@ -18,7 +18,7 @@ function without(t, engine) {
   return { JERBOA_ENGINE: engine, PATH: dir };
 }
 
-describe('auto without container engines', { ...limit, ...nativeOnly('another one was asked for') }, () => {
+describe('auto without container engines', limit, () => {
   test('it is the default, and says nothing', async (t) => {
     const help = await start(['help', 'run'], { input: '' }).ended;
     assert.match(help.stdout, /--engine ENGINE\s[^-]*\(auto\)/);

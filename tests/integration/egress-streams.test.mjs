@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
-import { code, isRoot, jerboa, limit, printed, run, sanitized } from './jerboa.mjs';
+import { code, isRoot, jerboa, limit, nativeOnly, printed, run, sanitized } from './jerboa.mjs';
 import { makeNetwork } from './network.mjs';
 
 const address = '93.184.216.34', address6 = '2606:2800:220:1::1';
@@ -119,7 +119,7 @@ test('a name is looked up again when it is connected to', limit, async () => {
 
 // ---- what is not TCP ----
 
-test('UDP other than DNS fails at once; ICMP and raw sockets do not exist', limit, async () => {
+test('UDP other than DNS fails at once; ICMP and raw sockets do not exist', { ...limit, ...nativeOnly('the image has no python') }, async () => {
   const { answer } = await within([], async (addresses) => {
     const sends = {};
     for (const to of addresses) {
@@ -336,7 +336,7 @@ test('refusals beyond a hundred are counted', limit, async () => {
   assert.deepEqual([refused.length, refused[100]], [101, { host: 'and 30 more', port: null, rule: 'not listed one by one', allow: 'the first hundred are listed' }]);
 });
 
-test('a private address is told as what it is, by name and by number; the hint is honest', limit, async () => {
+test('a private address is told as what it is, by name and by number; the hint is honest', { ...limit, ...nativeOnly('the network of the host is that of the daemon, which stands elsewhere here') }, async () => {
   const urls = ['http://private.example:8080/', 'http://169.254.169.254:8080/', 'http://[::ffff:10.1.2.3]:8080/'];
   const { lines } = await within(['--allow', '0.0.0.0/0', '--allow', 'private.example'], visit, urls);
   const hint = '(--network host, which gives it all that this machine can reach)';

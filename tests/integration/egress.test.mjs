@@ -7,7 +7,7 @@ import { engine, jerboa, nativeOnly } from './jerboa.mjs';
 import { packagesDirectory } from './mcp.mjs';
 import { here, makeNetwork } from './network.mjs';
 
-const clients = engine ? ['fetch', 'http', 'undici', 'net', 'WebSocket'] // no curl and python in the image, no certificates of the user in containers
+const clients = engine ? ['fetch', 'http', 'https', 'undici', 'net', 'WebSocket'] // the image has no curl and no python
   : ['fetch', 'http', 'https', 'undici', 'net', 'WebSocket', 'curl', 'curl-https', 'python', 'python-https'];
 /** Clients that go to the port of TLS. */
 const secure = clients.filter((client) => client.includes('https'));

@@ -132,7 +132,7 @@ export const descriptors = (pid) => list(`/proc/${pid}/fd`).length;
 export const sanitized = read(jerboa).includes('__asan_init');
 
 /** The programs in a directory of their own, so that their processes can be told from everybody else's. */
-export function copyPrograms(dir, names = ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer']) {
+export function copyPrograms(dir, names = ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer', 'jerboa-remote']) {
   for (const name of names) fs.copyFileSync(path.join(build, name), path.join(dir, name));
   return path.join(dir, 'jerboa');
 }

@@ -17,7 +17,7 @@ const two = await load('@modelcontextprotocol/client');
 const twoStdio = await load('@modelcontextprotocol/client/stdio');
 const { default: { default: Ajv = undefined, Ajv2020 = Ajv } } = await load('ajv/dist/2020.js');
 
-const names = ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer'];
+const names = ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer', 'jerboa-remote'];
 const info = { name: 'jerboa-tests', version: '1.0.0' };
 export const limit = { timeout: 180_000 };
 

@@ -7,7 +7,7 @@ import { copyPrograms, descendants, limit, start, tempDir, until } from './jerbo
 import { answers, ownStore, serveStdio, text } from './serving.mjs';
 import { registryWith } from './verdaccio.mjs';
 
-const names = ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer'];
+const names = ['jerboa', 'jerboa-jail', 'jerboa-init', 'jerboa-fetch', 'jerboa-layer', 'jerboa-remote'];
 const mixed = /is version \S+, but the jerboa that started it is \S+: it was upgraded meanwhile, restart it/;
 
 /** What `jerboa --version` says there. */

@@ -16,6 +16,7 @@ static const struct words words = {.memory_bytes = 300 << 20,
                                    .sandboxes = 9,
                                    .age_ms = 90 * 60000,
                                    .image = "node:22",
+                                   .images = " Or others.",
                                    .network = "npm"};
 
 static void check(const struct words *w, const char *text, const char *expected)
@@ -70,6 +71,7 @@ static void every_word(void **state)
     check(&words,
           "{memory} {disk} {cpus} {pids} {timeout} {timeoutMs} {sandboxes} {image} {network}",
           "300 MiB 1 GiB 0.500 77 7 s 7000 9 node:22 npm registries only");
+    check(&words, "{image}.{images}", "node:22. Or others.");
     check(&words, "{memory}{memory}", "300 MiB300 MiB");
     check(&words, "ends{ends}.", "ends, at an age of 90 min.");
 }

@@ -1,8 +1,8 @@
-/* Theory of operation. Outside, a child reads the layer (`jerboa-layer pack`): the loop does not
+/* Theory of operation. Outside, a child reads the tree (`jerboa-layer pack`): the loop does not
  * wait for disks. Inside, a Node makes it anew from its stdin (engine/unpack.cjs): every image has
  * one. Between them this file moves bytes as far as that stdin has room. It is over when both have
  * ended. */
-#include "sandbox/send_layer.h"
+#include "sandbox/send_tree.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -31,6 +31,7 @@ struct sending {
     struct stream  *in;
     struct process *process; /* NULL: done, or never started */
     struct buf      said;    /* by it, on stderr */
+    const char     *what;
     struct err      err;
     void (*done)(void *owner, const struct err *e);
     void *owner;
@@ -55,20 +56,13 @@ static void step(void *owner)
     free(s);
 }
 
-static void fail(struct sending *s, enum err_kind kind, const char *sentence)
-{
-    if (!s->err.kind)
-        err_set(&s->err, kind, "%s", sentence);
-    later_ask(&s->later);
-}
-
 static void on_packer_exited(void *owner, int status)
 {
     struct sending *s = owner;
 
     s->packer_exited = true;
     if (s->process && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
-        fail(s, ERR_INTERNAL, "the layer of dependencies cannot be read");
+        err_set(&s->err, ERR_UNAVAILABLE, "%s cannot be read; why stands in the log", s->what);
         process_kill(s->process);
     }
     later_ask(&s->later);
@@ -121,7 +115,7 @@ static void explain(struct sending *s)
 
     if (error)
         error[1 + strcspn(error + 1, "\n")] = '\0';
-    err_set(&s->err, ERR_UNAVAILABLE, "the dependencies cannot be put into the sandbox%s%.150s",
+    err_set(&s->err, ERR_UNAVAILABLE, "%s cannot be put into the sandbox%s%.150s", s->what,
             error ? ": " : "", error ? error + 8 : "");
 }
 
@@ -130,8 +124,8 @@ static void on_done(void *owner, const struct process_result *r)
     struct sending *s = owner;
 
     s->process = NULL;
-    if (r->err.kind)
-        fail(s, r->err.kind, r->err.msg);
+    if (r->err.kind && !s->err.kind)
+        s->err = r->err;
     else if (r->exited.code != 0 && !s->err.kind)
         explain(s);
     later_ask(&s->later);
@@ -144,10 +138,12 @@ static const struct process_ops process_ops = {.started = on_started,
                                                .done = on_done};
 static const struct stream_ops  stream_ops = {.input = on_input};
 
-static int start_packer(struct sending *s, struct event_base *base, const char *dir, struct err *e)
+static int start_packer(struct sending *s, struct event_base *base, const struct send_tree *tree,
+                        struct err *e)
 {
     autofree char    *path = program_find("jerboa-layer", e);
-    const char *const argv[] = {"jerboa-layer", "pack", dir, NULL};
+    const char *const argv[] = {"jerboa-layer", tree->list_fd < 0 ? "pack" : "pack-some", tree->dir,
+                                NULL};
     autofd int        nothing = open("/dev/null", O_RDWR | O_CLOEXEC), out = -1, in = -1;
     int               ends[2];
 
@@ -156,26 +152,30 @@ static int start_packer(struct sending *s, struct event_base *base, const char *
     if (nothing < 0 || pipe2(ends, O_CLOEXEC) < 0)
         return err_sys(e, "pipe");
     in = ends[0], out = ends[1];
-    struct child_fd fds[] = {{nothing, 0}, {out, 1}, {STDERR_FILENO, 2}, {-1, -1}};
+    struct child_fd fds[] = {
+        {tree->list_fd < 0 ? nothing : tree->list_fd, 0}, {out, 1}, {STDERR_FILENO, 2}, {-1, -1}};
     TRY(child_start(&s->packer, base, path, argv, NULL, fds, on_packer_exited, s, e));
     s->in = stream_new(base, take_fd(&in), -1, BUFFER, 0, &stream_ops, s);
     return 0;
 }
 
-void send_layer_start(struct sandbox *sandbox, const char                  *modules_dir,
-                      void (*done)(void *owner, const struct err *e), void *owner)
+void send_tree_start(struct sandbox *sandbox, const struct send_tree      *tree,
+                     void (*done)(void *owner, const struct err *e), void *owner)
 {
-    const char *argv[] = {layout_node, "-e", unpack_text, layout_modules, NULL}, *env[] = {NULL};
+    const char *argv[] =
+        {layout_node, "-e", unpack_text, tree->target, tree->list_fd < 0 ? "all" : "some", NULL},
+               *env[] = {NULL};
     struct message_spawn m = {.has_stdin = true, .cwd = "/", .argv = argv, .env = env};
     struct sending      *s = calloc(1, sizeof *s);
 
     if (!s)
         abort();
+    s->what = tree->what;
     s->done = done;
     s->owner = owner;
     buf_init(&s->said, SAID_MAX);
     later_init(&s->later, sandbox_base(sandbox), step, s);
-    if (start_packer(s, sandbox_base(sandbox), modules_dir, &s->err) < 0)
+    if (start_packer(s, sandbox_base(sandbox), tree, &s->err) < 0)
         s->packer_exited = true;
     else
         s->process = process_start(sandbox, &m, &process_ops, s, &s->err);

@@ -1,0 +1,12 @@
+/* endpoint - where the daemon is that a container client would ask: on this machine, or on one that
+ * sees none of our files.
+ *
+ * Known as the client knows it: DOCKER_HOST (CONTAINER_HOST for podman), else the context that is
+ * chosen by DOCKER_CONTEXT or `docker context use`, by its files. A unix socket is this machine;
+ * who has one that leads elsewhere says --remote. */
+#pragma once
+
+#include <stdbool.h>
+
+bool endpoint_is_remote(const char *program);
+bool endpoint_url_is_remote(const char *url); /* one of them, of this kind or that */

@@ -1,0 +1,575 @@
+/* Theory of operation. What both sides agreed on last is known, for each path: size and time here,
+ * and inside. A side has changed a file when it is not as it was then. Here the watch tells
+ * (files.h), after a mark has made it look at all that happened until now; inside, init lists.
+ *
+ * Sending: a list of paths that changed here goes to send_tree; then init lists, and what was sent
+ * is known. Fetching: init lists; each file that changed inside is downloaded, one after the other,
+ * into a landing; then what is gone inside is removed here, unless it changed here.
+ *
+ * When sending fails nothing is known any more, and the next time all of it is sent. */
+#include "sandbox/twin.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "loop/later.h"
+#include "sandbox/download.h"
+#include "sandbox/landing.h"
+#include "sandbox/listing.h"
+#include "sandbox/paths.h"
+#include "sandbox/send_tree.h"
+
+enum {
+    LIST_MAX = 1 << 23,
+    DEPTH_MAX = 64,
+    NAME_COST = 512,   /* of a new file, as the watch counts it for a quota */
+    FETCH_MS = 600000, /* then what is left waits for the next time */
+};
+
+static const char place[] = "/workspace/files", prefix[] = "files/";
+
+static const struct listing_bounds bounds = {
+    .entries = 2 * TWIN_FILES_MAX, .depth = DEPTH_MAX, .ms = 10000};
+
+struct look { /* at a file, on one side */
+    int64_t size, mtime_ns;
+};
+
+struct known {
+    struct look here, inside;
+    bool        is_sent; /* … and how it is inside is still to be seen */
+    uint32_t    seen;    /* the round that met it last */
+};
+
+enum twin_state {
+    TWIN_IDLE,
+    SEND_LOOK, /* the watch catches up */
+    SEND_LIST,
+    SEND_SEEN,
+    FETCH_LIST,
+    FETCH_EACH,
+    TWIN_DONE,
+};
+
+struct twin {
+    struct sandbox *sandbox;
+    int64_t         max_bytes;
+    struct paths    known; /* struct known */
+    uint32_t        round;
+
+    /* what is under way */
+    enum twin_state    state;
+    bool               waiting;
+    struct later       later;
+    struct files      *files;
+    struct files_mark *mark;
+    const char        *dir;
+    int                dir_fd;
+    struct buf         changed, gone; /* paths, each ended by NUL */
+    struct paths       wanted;        /* struct look: to be fetched */
+    struct paths       dirs;          /* inside; no values */
+    const char        *next;          /* of the wanted ones, the last that was begun */
+    struct landing     landing;
+    int64_t            bytes, growth, quota_bytes;
+    int64_t            until_ms;
+    size_t             n, failed;
+    bool               cut;
+    struct err         err, file_err; /* file_err: of the one that is on its way */
+    void (*done)(void *owner, const struct err *e);
+    void *owner;
+};
+
+static bool is_same(const struct look *a, const struct look *b)
+{
+    return a->size == b->size && a->mtime_ns == b->mtime_ns;
+}
+
+static void go_on(struct twin *t)
+{
+    t->waiting = false;
+    later_ask(&t->later);
+}
+
+static void forget_all(struct twin *t)
+{
+    paths_done(&t->known);
+    paths_init(&t->known, sizeof(struct known));
+}
+
+/* ---- sending: what changed here ---- */
+
+static void on_marked(void *owner, const struct files_row *rows, size_t n, bool cut)
+{
+    (void)rows, (void)n, (void)cut; /* what counts is that the watch has seen all of it */
+    go_on(owner);
+}
+
+static const struct files_mark_ops mark_ops = {NULL, on_marked};
+
+static void begin_look(struct twin *t)
+{
+    t->mark = files_mark(t->files, 0, &mark_ops, t);
+    t->waiting = true;
+    files_mark_end(t->mark);
+}
+
+static bool on_entry(void *owner, const struct files_entry *entry)
+{
+    struct twin  *t = owner;
+    struct look   now = {entry->size, entry->mtime_ns};
+    struct known *k;
+
+    if (entry->kind != FILES_REGULAR && entry->kind != FILES_LINK)
+        return true;
+    t->bytes += entry->size;
+    k = paths_find(&t->known, entry->path);
+    if (!k || !is_same(&k->here, &now)) {
+        buf_add(&t->changed, entry->path, strlen(entry->path) + 1);
+        k = paths_put(&t->known, entry->path);
+        k->here = now;
+        k->is_sent = true;
+    }
+    k->seen = t->round;
+    return ++t->n <= TWIN_FILES_MAX;
+}
+
+/* Those that were met in this round are passed by. */
+static const char *next_unseen(const struct twin *t, const char *after, struct known **ret)
+{
+    void *value = NULL;
+
+    while ((after = paths_next(&t->known, after, PATHS_AFTER, &value))) {
+        *ret = value;
+        if ((*ret)->seen != t->round)
+            return after;
+    }
+    return NULL;
+}
+
+/* … and those that are met are forgotten. */
+static void for_unseen(struct twin *t,
+                       void (*each)(struct twin *t, const char *path, const struct known *k))
+{
+    autofree char *at = NULL;
+    struct known  *k;
+
+    for (const char *path = NULL; (path = next_unseen(t, at, &k));) {
+        each(t, path, k);
+        free(at);
+        at = str_dup(path);
+        paths_remove(&t->known, at);
+    }
+}
+
+static void list_gone(struct twin *t, const char *path, const struct known *k)
+{
+    (void)k;
+    buf_add(&t->gone, path, strlen(path) + 1);
+}
+
+static int check_size(const struct twin *t, struct err *e)
+{
+    if (t->n > TWIN_FILES_MAX)
+        return err_set(e, ERR_LIMIT,
+                       "FILES_DIR has more than %d files: too many for a daemon on another machine",
+                       TWIN_FILES_MAX);
+    if (t->bytes > t->max_bytes)
+        return err_set(e, ERR_LIMIT,
+                       "FILES_DIR has %lld MiB, which does not fit into the %lld MiB of a sandbox "
+                       "on another machine (--disk)",
+                       (long long)(t->bytes >> 20), (long long)(t->max_bytes >> 20));
+    return 0;
+}
+
+static void on_sent(void *owner, const struct err *e)
+{
+    struct twin *t = owner;
+
+    t->err = *e;
+    go_on(t);
+}
+
+/* Those that are gone come first: a directory may have taken a file's name. */
+static int write_list(const struct twin *t, struct err *e)
+{
+    autofd int fd = memfd_create("list", MFD_CLOEXEC);
+
+    if (fd < 0 || fd_write_all(fd, t->gone.data, t->gone.size) < 0 ||
+        fd_write_all(fd, t->changed.data, t->changed.size) < 0)
+        return err_sys(e, "write a list of files");
+    lseek(fd, 0, SEEK_SET);
+    return take_fd(&fd);
+}
+
+static void begin_send(struct twin *t)
+{
+    struct send_tree tree = {t->dir, place, -1, "FILES_DIR"};
+    autofd int       list = -1;
+
+    files_mark_free(t->mark);
+    t->mark = NULL;
+    t->round++;
+    files_list(t->files, NULL, on_entry, t);
+    if (check_size(t, &t->err) < 0)
+        return;
+    for_unseen(t, list_gone);
+    if (t->changed.size + t->gone.size == 0) {
+        t->state = TWIN_DONE;
+        return;
+    }
+    list = write_list(t, &t->err);
+    if (list < 0)
+        return;
+    tree.list_fd = list;
+    t->waiting = true;
+    send_tree_start(t->sandbox, &tree, on_sent, t);
+}
+
+/* ---- both: what is inside ---- */
+
+static void on_listing(void *owner, const struct err *e, const struct listing_row *rows, size_t n,
+                       bool cut);
+
+static void begin_listing(struct twin *t)
+{
+    t->waiting = true;
+    listing_start(t->sandbox, "files", &bounds, on_listing, t);
+}
+
+static void see_sent(struct twin *t, const char *path, const struct look *now)
+{
+    struct known *k = paths_find(&t->known, path);
+
+    if (k && k->is_sent) {
+        k->inside = *now;
+        k->is_sent = false;
+    }
+}
+
+static void see_changed(struct twin *t, const char *path, const struct look *now, bool is_file)
+{
+    struct known *k = paths_find(&t->known, path);
+    struct look  *wanted;
+
+    if (k)
+        k->seen = t->round;
+    if (!is_file || (k && is_same(&k->inside, now)))
+        return;
+    wanted = paths_put(&t->wanted, path);
+    *wanted = *now;
+}
+
+static void on_listing(void *owner, const struct err *e, const struct listing_row *rows, size_t n,
+                       bool cut)
+{
+    struct twin *t = owner;
+
+    t->err = *e;
+    t->cut = cut;
+    t->round++;
+    for (size_t i = 0; i < n; i++) {
+        const char *path = rows[i].path + strlen(prefix);
+        struct look now = {(int64_t)rows[i].size, rows[i].mtime_ns};
+        if (!str_starts(rows[i].path, prefix) || !*path)
+            continue;
+        if (rows[i].kind == ROW_DIR)
+            paths_put(&t->dirs, path);
+        else if (t->state == SEND_SEEN)
+            see_sent(t, path, &now);
+        else
+            see_changed(t, path, &now, rows[i].kind == ROW_FILE);
+    }
+    go_on(t);
+}
+
+/* ---- fetching: one file ---- */
+
+static void fail_file(struct twin *t, const char *path, const struct err *e)
+{
+    if (t->failed++ == 0)
+        err_set(&t->err, e->kind, "\"%.80s\" was not brought back: %.120s", path, e->msg);
+}
+
+static bool on_piece(void *owner, const uint8_t *bytes, size_t size)
+{
+    struct twin *t = owner;
+
+    if (clock_ms() > t->until_ms)
+        err_set(&t->file_err, ERR_TIMEOUT, "it takes too long");
+    else
+        landing_write(&t->landing, bytes, size, &t->file_err);
+    return !t->file_err.kind;
+}
+
+/* What it counts for the quota as it is. */
+static int64_t cost_here(const struct twin *t, const char *path)
+{
+    struct stat st;
+
+    return landing_look(t->dir_fd, path, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size + NAME_COST
+                                                                          : 0;
+}
+
+static int64_t room_for(const struct twin *t, const char *path)
+{
+    int64_t room = t->max_bytes - t->bytes;
+    int64_t quota = t->quota_bytes - t->growth - NAME_COST + cost_here(t, path);
+
+    return t->quota_bytes > 0 && quota < room ? quota : room;
+}
+
+static int64_t mtime_ns(const struct stat *st)
+{
+    return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
+static int land(struct twin *t, const char *path, size_t size, uint64_t whole, struct err *e)
+{
+    int64_t       was = cost_here(t, path);
+    struct stat   st;
+    struct known *k;
+
+    if (whole > size)
+        return err_set(e, ERR_LIMIT, "there is no room for so much");
+    TRY(landing_commit(&t->landing, t->dir_fd, &st, e));
+    t->bytes += st.st_size;
+    t->growth += st.st_size + NAME_COST - was;
+    k = paths_put(&t->known, path);
+    k->here = (struct look){st.st_size, mtime_ns(&st)};
+    k->inside = *(const struct look *)paths_find(&t->wanted, path);
+    k->seen = t->round;
+    k->is_sent = false;
+    return 0;
+}
+
+static void on_download(void *owner, const struct err *e, const uint8_t *bytes, size_t size,
+                        uint64_t whole)
+{
+    struct twin *t = owner;
+
+    (void)bytes; /* each piece was taken */
+    if (!t->file_err.kind && e->kind)
+        t->file_err = *e;
+    if (!t->file_err.kind)
+        land(t, t->next, size, whole, &t->file_err);
+    landing_drop(&t->landing);
+    if (t->file_err.kind && t->file_err.kind != ERR_NOT_FOUND) /* else it is gone again */
+        fail_file(t, t->next, &t->file_err);
+    go_on(t);
+}
+
+static int check_wanted(const struct twin *t, const struct look *wanted, int64_t room,
+                        struct err *e)
+{
+    size_t depth = 0;
+
+    for (const char *c = t->next; *c; c++)
+        depth += *c == '/';
+    if (depth >= DEPTH_MAX)
+        return err_set(e, ERR_LIMIT, "it lies too deep");
+    if (wanted->size < 0 || wanted->size > room)
+        return err_set(e, ERR_LIMIT, "there is no room for so much");
+    if (clock_ms() > t->until_ms)
+        return err_set(e, ERR_TIMEOUT, "it takes too long");
+    return 0;
+}
+
+static void begin_next(struct twin *t)
+{
+    void              *value = NULL;
+    const struct look *wanted;
+    autofree char     *path = NULL;
+    int64_t            room;
+
+    t->file_err = (struct err){0};
+    t->next = paths_next(&t->wanted, t->next, PATHS_AFTER, &value);
+    if (!t->next) {
+        t->state = TWIN_DONE;
+        return;
+    }
+    wanted = value;
+    room = room_for(t, t->next);
+    if (check_wanted(t, wanted, room, &t->file_err) < 0 ||
+        landing_open(&t->landing, t->dir_fd, t->next, &t->file_err) < 0) {
+        fail_file(t, t->next, &t->file_err);
+        return;
+    }
+    path = str_format("%s%s", prefix, t->next);
+    t->waiting = true;
+    download_start_pieces(t->sandbox, path, (size_t)room, on_piece, on_download, t);
+}
+
+/* ---- fetching: what is gone ---- */
+
+static void remove_parents(struct twin *t, const char *path)
+{
+    autofree char *dir = str_dup(path);
+    char          *slash;
+
+    while ((slash = strrchr(dir, '/'))) {
+        *slash = '\0';
+        if (paths_find(&t->dirs, dir))
+            return;
+        landing_remove(t->dir_fd, dir, LANDING_DIRECTORY);
+    }
+}
+
+static void remove_gone(struct twin *t, const char *path, const struct known *k)
+{
+    struct stat st;
+
+    if (landing_look(t->dir_fd, path, &st) < 0 || S_ISDIR(st.st_mode) ||
+        !is_same(&k->here, &(struct look){st.st_size, mtime_ns(&st)}))
+        return;
+    landing_remove(t->dir_fd, path, LANDING_FILE);
+    remove_parents(t, path);
+}
+
+/* ---- the step ---- */
+
+static void conclude(struct twin *t)
+{
+    if (t->files && t->err.kind)
+        forget_all(t);
+    if (!t->files && t->cut && !t->err.kind)
+        err_set(&t->err, ERR_LIMIT,
+                "/workspace/files has more than is looked at: not all of it was brought back");
+    if (t->failed > 1) {
+        struct err first = t->err;
+        err_set(&t->err, first.kind, "%.200s (and %zu more)", first.msg, t->failed - 1);
+    }
+    if (t->mark)
+        files_mark_free(t->mark);
+    t->mark = NULL;
+    fd_close(&t->dir_fd);
+    paths_done(&t->wanted);
+    paths_done(&t->dirs);
+    buf_done(&t->changed);
+    buf_done(&t->gone);
+}
+
+static void finish(struct twin *t)
+{
+    conclude(t);
+    t->state = TWIN_IDLE;
+    t->waiting = true;
+    t->done(t->owner, &t->err);
+    if (!t->sandbox)
+        twin_free(t);
+}
+
+static void step(void *owner)
+{
+    struct twin *t = owner;
+
+    while (!t->waiting) {
+        if (!t->sandbox && !t->err.kind)
+            err_set(&t->err, ERR_UNAVAILABLE, "the sandbox is gone");
+        if (!t->sandbox || (t->err.kind && t->failed == 0))
+            t->state = TWIN_DONE;
+        switch (t->state) {
+        case SEND_LOOK:
+            t->state = SEND_LIST;
+            begin_send(t);
+            break;
+        case SEND_LIST:
+            t->state = SEND_SEEN;
+            begin_listing(t);
+            break;
+        case FETCH_LIST:
+            t->state = FETCH_EACH;
+            if (!t->cut) /* else what is not listed may be there */
+                for_unseen(t, remove_gone);
+            break;
+        case FETCH_EACH:
+            begin_next(t);
+            break;
+        case SEND_SEEN:
+        case TWIN_IDLE:
+        case TWIN_DONE:
+            finish(t);
+            return;
+        }
+    }
+}
+
+/* ---- beginning and end ---- */
+
+static void begin(struct twin *t, const char *dir, void (*done)(void *owner, const struct err *e),
+                  void *owner)
+{
+    t->dir = dir;
+    t->done = done;
+    t->owner = owner;
+    t->err = (struct err){0};
+    t->bytes = t->growth = 0;
+    t->n = t->failed = 0;
+    t->next = NULL;
+    t->cut = false;
+    t->landing = landing_none;
+    buf_init(&t->changed, LIST_MAX);
+    buf_init(&t->gone, LIST_MAX);
+    paths_init(&t->wanted, sizeof(struct look));
+    paths_init(&t->dirs, 1);
+    t->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (t->dir_fd < 0)
+        err_sys(&t->err, "FILES_DIR %.150s", dir);
+}
+
+void twin_send(struct twin *t, struct files *files, const char *dir,
+               void (*done)(void *owner, const struct err *e), void *owner)
+{
+    begin(t, dir, done, owner);
+    t->files = files;
+    t->state = SEND_LOOK;
+    if (t->err.kind)
+        go_on(t);
+    else
+        begin_look(t);
+}
+
+void twin_fetch(struct twin *t, const char *dir, int64_t quota_bytes,
+                void (*done)(void *owner, const struct err *e), void *owner)
+{
+    begin(t, dir, done, owner);
+    t->files = NULL;
+    t->quota_bytes = quota_bytes;
+    t->until_ms = clock_ms() + FETCH_MS;
+    t->state = FETCH_LIST;
+    if (t->err.kind)
+        go_on(t);
+    else
+        begin_listing(t);
+}
+
+struct twin *twin_new(struct sandbox *s, int64_t max_bytes)
+{
+    struct twin *t = calloc(1, sizeof *t);
+
+    if (!t)
+        abort();
+    *t = (struct twin){.sandbox = s, .max_bytes = max_bytes, .waiting = true, .dir_fd = -1};
+    paths_init(&t->known, sizeof(struct known));
+    later_init(&t->later, sandbox_base(s), step, t);
+    return t;
+}
+
+void twin_free(struct twin *t)
+{
+    if (!t)
+        return;
+    t->sandbox = NULL;
+    if (t->state != TWIN_IDLE)
+        return; /* what is under way ends by itself, and then this */
+    paths_done(&t->known);
+    later_done(&t->later);
+    free(t);
+}
