@@ -64,6 +64,10 @@ test-docker: all ## every integration and escape test on the docker engine, with
 	@PACKAGES=tests/engines/packages.txt tools/packages $(SUDO)
 	@$(SUDO) tools/test $(BUILD) docker remote chaos-docker
 
+test-podman: all ## the tools' tests on podman, in a place of its own, as root and as an ordinary user; root
+	@PACKAGES=tests/engines/packages-podman.txt tools/packages $(SUDO)
+	@$(SUDO) tools/test $(BUILD) podman
+
 bench-short: all ## a third of each bar, without peers: what CI demands
 	@bench/run $(BUILD) short
 
@@ -109,4 +113,4 @@ $(ASAN)/build.ninja: | $(STAMP)
 	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
 	@mv $(ASAN).log $(ASAN)/setup.log
 
-.PHONY: all run test test-docker conformance test-full cross guest chaos soak faults memcheck analyze bench bench-short bench-profile bench-parts fuzz format install clean help
+.PHONY: all run test test-docker test-podman conformance test-full cross guest chaos soak faults memcheck analyze bench bench-short bench-profile bench-parts fuzz format install clean help

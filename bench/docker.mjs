@@ -36,7 +36,8 @@ cp -a "$runtime/bin" "$runtime/lib" "$root/usr/local"
 tar -C "$root" -cf "$root.tar" .
 rm -rf "$root"`;
 
-function archive(build, runtime) {
+/** The image of this runtime: a tar, made once. */
+export function archive(build, runtime) {
   const made = createHash('sha256').update(recipe).digest('hex').slice(0, 8);
   const file = path.join(build, `image-${path.basename(runtime)}-${made}.tar`);
   if (!existsSync(file)) {

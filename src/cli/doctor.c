@@ -28,6 +28,7 @@
 #include "engine/docker.h"
 #include "engine/layout.h"
 #include "engine/native.h"
+#include "engine/podman.h"
 #include "store/capture.h"
 #include "store/container.h"
 #include "store/runtime.h"

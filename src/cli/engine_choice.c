@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "engine/docker.h"
 #include "engine/native.h"
+#include "engine/podman.h"
 #include "store/capture.h"
 #include "store/image.h"
 

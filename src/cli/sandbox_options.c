@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "engine/native.h"
 #include "store/runtime.h"
 
 enum { PIDS_MIN = 10 };
@@ -37,6 +38,8 @@ int sandbox_options_check(struct sandbox_options *o, struct err *e)
     if (o->pids < PIDS_MIN)
         return err_set(e, ERR_INVALID, "--pids must be at least %d: Node itself needs that",
                        PIDS_MIN);
+    if (o->runtime && strcmp(o->engine, native.name) == 0)
+        return err_set(e, ERR_INVALID, "--runtime is of --engine docker and podman");
     if (o->audit_strict && !o->audit)
         return err_set(e, ERR_INVALID, "--audit-strict is of --audit FILE, which is missing");
     TRY(network_limits_check(&o->limits, e));
@@ -71,6 +74,7 @@ struct engine_spec sandbox_options_spec(const struct sandbox_options *o,
                                .cpus_milli = o->cpus_milli,
                                .pids = o->pids,
                                .strict = o->strict,
+                               .oci_runtime = o->runtime,
                                .remote = o->remote,
                                .fds = ENGINE_FDS,
                                .host_network = network->is_host};

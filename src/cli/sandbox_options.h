@@ -9,7 +9,7 @@
 #include "engine/engine.h"
 
 struct sandbox_options {
-    const char          *network, *files, *image, *engine, *installer;
+    const char          *network, *files, *image, *engine, *runtime, *installer;
     int64_t              memory_bytes, cpus_milli, timeout_ms, disk_bytes, pids, fresh_ms;
     struct option_list   allow;
     struct egress_limits limits;
@@ -53,6 +53,8 @@ struct sandbox_options sandbox_options_defaults(void);
     INSTALL_ROW_FRESH(SANDBOX_OPTIONS_AT(at, fresh_ms)),                                           \
     {"engine", 0, OPTION_STRING, SANDBOX_OPTIONS_AT(at, engine), "ENGINE",                        \
      "native, docker, podman, or auto: native for node images, else docker or podman (auto)"},   \
+    {"runtime", 0, OPTION_STRING, SANDBOX_OPTIONS_AT(at, runtime), "NAME",                         \
+     "what docker or podman start containers by: runc, crun, runsc … (theirs)"},                   \
     {"remote", 0, OPTION_FLAG, SANDBOX_OPTIONS_AT(at, remote), NULL,                               \
      "the container daemon is on another machine although its socket is here; tcp:// and ssh:// "  \
      "are known to be"},                                                                           \

@@ -17,11 +17,9 @@
 #define BUNDLE "/.jerboa/certificates"
 #define NPMRC "/.jerboa/npmrc"
 
-enum {
-    END_MS = 60000,    /* a client that is killed before its container runs leaves it behind */
-    REMOTE_ID = 65534, /* who code is on another machine, where nothing is anybody's: not root, who
-                          could fill the volume at /.jerboa */
-};
+/* Who code is on another machine, where nothing is anybody's: not root, who could fill the volume
+ * at /.jerboa. */
+enum { REMOTE_ID = 65534 };
 
 static const char gate_text[] =
 #include "gate.cjs.h"
@@ -29,12 +27,17 @@ static const char gate_text[] =
 
 /* ---- which walls stand ---- */
 
-static const struct engine_gap gaps[] = {
-    {"user-namespace", "the daemon decides whether root inside is root outside (userns-remap)"},
-    {"uid-range", "containers have the uid of who owns FILES_DIR, or of who runs Jerboa"},
-    {"landlock", "containers have none"},
-    {0},
-};
+static const struct engine_gap *gaps(void)
+{
+    static const struct engine_gap list[] = {
+        {"user-namespace", "the daemon decides whether root inside is root outside (userns-remap)"},
+        {"uid-range", "containers have the uid of who owns FILES_DIR, or of who runs Jerboa"},
+        {"landlock", "containers have none"},
+        {0},
+    };
+
+    return list;
+}
 
 /* ---- the plan: what every container has ---- */
 
@@ -44,7 +47,8 @@ static const char *const walls[] = {
     "--pull=never",
     "--log-driver=none", /* the daemon would keep all that goes through the pipe */
     "--label=mcp-sandbox=true",
-    "--read-only", /* what is writable is below, with a size */
+    "--read-only",      /* what is writable is below, with a size */
+    "--no-healthcheck", /* the image's would have the capabilities that init gives up */
     "--hostname=sandbox",
     "--workdir=/",
     "--stop-timeout=1",
@@ -55,7 +59,8 @@ static const char *const walls[] = {
     "--cap-drop=ALL",
     "--cap-add=SETPCAP",
     "--cap-add=SETUID",
-    "--cap-add=SETGID", /* for init alone, which gives them up */
+    "--cap-add=SETGID",
+    "--cap-add=CHOWN", /* for init alone, which gives them up */
     "--user=0:0",
     "--entrypoint=/.jerboa/init",
     NULL,
@@ -78,18 +83,23 @@ static void add(json_t *list, char *word_take)
     free(word_take);
 }
 
-static void add_tmpfs(json_t *list, const struct engine_spec *spec, const struct stat *owner,
+/* Of another machine /.jerboa is a volume. */
+static bool is_tmpfs(size_t i, bool is_remote)
+{
+    return !is_remote || strcmp(writable[i].target, "/.jerboa") != 0;
+}
+
+static void add_tmpfs(json_t *list, const struct engine_spec *spec, const struct dialect *d,
                       bool is_remote)
 {
     for (size_t i = 0; i < sizeof writable / sizeof writable[0]; i++) {
-        long long bytes = writable[i].is_small ? 1LL << 20 : (long long)spec->disk_bytes;
+        long long      bytes = writable[i].is_small ? 1LL << 20 : (long long)spec->disk_bytes;
+        autofree char *inodes = str_format(",nr_inodes=%lld", (long long)engine_inodes(bytes));
 
-        if (is_remote && strcmp(writable[i].target, "/.jerboa") == 0)
-            continue; /* it is a volume there */
-        add(list, str_format("--tmpfs=%s:rw,exec,nosuid,nodev,size=%lld,nr_inodes=%lld,mode=%s,"
-                             "uid=%u,gid=%u",
-                             writable[i].target, bytes, (long long)engine_inodes(bytes),
-                             writable[i].mode, (unsigned)owner->st_uid, (unsigned)owner->st_gid));
+        if (is_tmpfs(i, is_remote))
+            add(list, str_format("--tmpfs=%s:rw,exec,nosuid,nodev,size=%lld,mode=%s%s",
+                                 writable[i].target, bytes, writable[i].mode,
+                                 d->tmpfs ? d->tmpfs : inodes));
     }
     add(list, str_format("--shm-size=%lld", (long long)spec->disk_bytes));
 }
@@ -182,23 +192,28 @@ static void add_file(json_t *entries, const char *kind, const char *target, cons
 
 /* ---- the plan ---- */
 
-static void add_network(json_t *list, const struct engine_spec *spec)
+static void add_network(json_t *list, const struct engine_spec *spec, const struct dialect *d)
 {
     add(list, str_format("--network=%s", spec->host_network ? "host" : "none"));
     if (spec->host_network)
         return;
-    add(list, str_dup("--cap-add=NET_ADMIN"));   /* init leads all to itself, then gives it up */
-    add(list, str_dup("--dns=198.18.0.2"));      /* any address will do: all queries go to init */
+    add(list, str_dup("--cap-add=NET_ADMIN")); /* init leads all to itself, then gives it up */
+    if (d->resolver)
+        add(list, str_dup(d->resolver));
     if (access("/proc/sys/net/ipv6", F_OK) == 0) /* else the daemon leaves it no ::1 */
         add(list, str_dup("--sysctl=net.ipv6.conf.all.disable_ipv6=0"));
 }
 
-static void add_words(json_t *list, const struct engine_spec *spec, const struct stat *owner)
+static void add_words(json_t *list, const struct engine_spec *spec, const struct stat *owner,
+                      bool is_remote)
 {
     add(list, str_dup("alone"));
     if (!spec->host_network)
         add(list, str_dup("egress"));
     add(list, str_format("user=%u:%u", (unsigned)owner->st_uid, (unsigned)owner->st_gid));
+    for (size_t i = 0; i < sizeof writable / sizeof writable[0]; i++)
+        if (is_tmpfs(i, is_remote))
+            add(list, str_format("own=%s", writable[i].target));
     add(list, str_format("fds=%lld", (long long)spec->fds));
     for (size_t i = 0; i < spec->n_host_loopback; i++)
         add(list, str_format("loopback=%s,%u", spec->host_loopback[i].address,
@@ -206,11 +221,11 @@ static void add_words(json_t *list, const struct engine_spec *spec, const struct
 }
 
 /* What code writes in FILES_DIR belongs to its owner; without one it is whoever runs Jerboa. */
-static int find_owner(const struct engine_spec *spec, bool is_remote, struct stat *ret,
-                      struct err *e)
+static int find_owner(const struct engine_spec *spec, const struct dialect *d, bool is_remote,
+                      struct stat *ret, struct err *e)
 {
-    *ret = (struct stat){.st_uid = REMOTE_ID, .st_gid = REMOTE_ID};
-    if (is_remote)
+    *ret = (struct stat){.st_uid = is_remote ? REMOTE_ID : 0, .st_gid = is_remote ? REMOTE_ID : 0};
+    if (is_remote || d->is_rootless)
         return 0;
     *ret = (struct stat){.st_uid = geteuid(), .st_gid = getegid()};
     if (spec->files_dir && stat(spec->files_dir, ret) < 0)
@@ -218,11 +233,12 @@ static int find_owner(const struct engine_spec *spec, bool is_remote, struct sta
     return 0;
 }
 
-static json_t *plan(const struct engine_spec *spec, struct err *e)
+json_t *docker_plan(const struct engine_spec *spec, const struct dialect *d, struct err *e)
 {
-    bool    is_remote = spec->remote || endpoint_is_remote(spec->engine->name);
-    json_t *list = json_array(), *entries = json_array();
-    json_t *made =
+    bool        is_remote = spec->remote || endpoint_is_remote(spec->engine->name);
+    const char *runtime = spec->oci_runtime ? spec->oci_runtime : d->runtime;
+    json_t     *list = json_array(), *entries = json_array();
+    json_t     *made =
         json_pack("{s:s, s:b, s:I, s:o, s:o}", "program", spec->engine->name, "remote", is_remote,
                   "diskBytes", (json_int_t)spec->disk_bytes, "arguments", list, "entries", entries);
     const char *kind = is_remote ? "copy" : "file"; /* of what lies beside init */
@@ -231,22 +247,26 @@ static json_t *plan(const struct engine_spec *spec, struct err *e)
     if (!made)
         abort();
     if (spec->strict)
-        err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s", gaps[0].name,
-                gaps[0].why);
+        err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s",
+                spec->engine->gaps()->name, spec->engine->gaps()->why);
     add(list, str_dup(is_remote ? "create" : "run"));
     for (const char *const *word = walls; *word; word++)
         add(list, str_dup(*word));
-    if (spec->strict || find_owner(spec, is_remote, &owner, e) < 0 ||
+    if (spec->strict || find_owner(spec, d, is_remote, &owner, e) < 0 ||
         add_binds(list, entries, spec, is_remote, e) < 0) {
         json_decref(made);
         return NULL;
     }
     add(list, str_format("--label=mcp-server-run-id=%s", run_id()));
     add_limits(list, spec);
-    add_tmpfs(list, spec, &owner, is_remote);
-    add_network(list, spec);
+    add_tmpfs(list, spec, d, is_remote);
+    for (const char *const *word = d->words; word && *word; word++)
+        add(list, str_dup(*word));
+    if (runtime)
+        add(list, str_format("--runtime=%s", runtime));
+    add_network(list, spec, d);
     add(list, str_dup(spec->runtime_dir)); /* the image */
-    add_words(list, spec, &owner);
+    add_words(list, spec, &owner, is_remote);
     add_file(entries, kind, layout_gate, gate_text);
     add_file(entries, "file", "/workspace/package.json", "{\"type\":\"module\"}\n");
     if (spec->npmrc)
@@ -260,7 +280,7 @@ static const char node_bundle[] = "NODE_EXTRA_CA_CERTS=" BUNDLE, bundle[] = "SSL
 
 #define ENVIRONMENT "HOME=/root", "USER=root"
 
-static const char *const *environment(const struct engine_spec *spec)
+const char *const *docker_environment(const struct engine_spec *spec)
 {
     static const char *const lists[2][2][8] = {
         {{ENVIRONMENT}, {ENVIRONMENT, npmrc}},
@@ -269,5 +289,11 @@ static const char *const *environment(const struct engine_spec *spec)
     return lists[bundle_of(spec) != NULL][spec->npmrc != NULL];
 }
 
-const struct engine docker = {"docker", plan, environment, client_start, NULL, END_MS, gaps};
-const struct engine podman = {"podman", plan, environment, client_start, NULL, END_MS, gaps};
+/* Any address will do for a resolver: all queries go to init. */
+static json_t *plan(const struct engine_spec *spec, struct err *e)
+{
+    return docker_plan(spec, &(struct dialect){.resolver = "--dns=198.18.0.2"}, e);
+}
+
+const struct engine docker = {"docker",      plan, docker_environment, client_start, NULL,
+                              DOCKER_END_MS, gaps};

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "engine/docker.h"
 #include "engine/native.h"
+#include "engine/podman.h"
 
 /* Of a directory, which one it is; what is in it may change, and that is shown. Of a file also that
  * nobody wrote to it. */
@@ -62,7 +63,7 @@ json_t *engine_walls(const struct engine *engine)
 {
     json_t *list = engine->gaps ? json_array() : NULL;
 
-    for (const struct engine_gap *g = engine->gaps; g && g->name; g++)
+    for (const struct engine_gap *g = list ? engine->gaps() : NULL; g && g->name; g++)
         if (json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:b, s:s}", "name", g->name,
                                                   "what", "", "keeps", 0, "on", 0, "why", g->why)) <
             0)

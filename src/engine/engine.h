@@ -49,6 +49,7 @@ struct engine_spec {
     bool                 strict;       /* refuse when a wall is missing */
     bool                 remote;      /* the daemon is on another machine, whatever it looks like */
     const char          *runtime_dir; /* bin/node below it; absolute */
+    const char          *oci_runtime; /* or NULL; what a container engine starts containers by */
     const char *files_dir; /* or NULL; writable at /workspace/files, belongs to its owner */
     const char *dir;       /* or NULL; read-only at /workspace/dir */
     const struct engine_bind *binds; /* what else it sees */
@@ -93,8 +94,8 @@ struct engine {
     int (*sweep)(struct child *child, struct event_base        *base,
                  void (*exited)(void *owner, int status), void *owner, struct err *e);
     int end_ms; /* its program has so long to end, once its pipe is closed; then it is killed */
-    const struct engine_gap
-        *gaps; /* ended by a row without a name; NULL: the jail tells its walls itself */
+    /* Ended by a row without a name; NULL: the jail tells its walls itself. */
+    const struct engine_gap *(*gaps)(void);
 };
 
 /* What a sandbox made by this plan is made of: the plan itself, and what its sources are on this

@@ -22,6 +22,16 @@ enum { LEAST_MS = 500 };
 
 static int64_t began_ms;
 
+/* Not every engine can mount a directory that is somebody else's than root's. */
+static int give_away(const struct words *w, struct err *e)
+{
+    for (size_t i = 0; i < w->n_own; i++)
+        if (lchown(w->own[i], w->uid, w->gid) < 0)
+            return err_sys(e, "give %.60s to user %u of the container", w->own[i],
+                           (unsigned)w->uid);
+    return 0;
+}
+
 /* Becomes the owner of what the sandbox is shown. The capabilities stay until the next step. */
 static int become_user(const struct words *w, struct err *e)
 {
@@ -75,6 +85,7 @@ int alone_begin(const struct words *w, struct err *e)
     umask(022);
     if (w->egress)
         TRY(redirect_to_init(w->places, w->n_places, e));
+    TRY(give_away(w, e));
     TRY(become_user(w, e));
     TRY(privilege_drop_capabilities(e));
     TRY(privilege_forbid_new(e));

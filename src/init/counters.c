@@ -48,10 +48,22 @@ static uint64_t read_number(const char *path, const char *word)
     return find_number(text, word);
 }
 
+/* One without a limit was not made for this sandbox: what is counted there are others, too. "max"
+ * is no number, and cgroup v1 says it with a huge one. */
+static bool is_own(void)
+{
+    uint64_t v2 = read_number("/sys/fs/cgroup/memory.max", ""),
+             v1 = read_number("/sys/fs/cgroup/memory/memory.limit_in_bytes", "");
+
+    return v2 > 0 || (v1 > 0 && v1 < 1ULL << 60);
+}
+
 struct message_group_ended counters_read(void)
 {
     struct message_group_ended c = {0};
 
+    if (!is_own())
+        return c;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         uint64_t *number = (uint64_t *)((char *)&c + rows[i].at);
         if (*number == 0)

@@ -1,5 +1,5 @@
 /* counters - what the kernel counts for the cgroup that this sandbox stands in, as it is shown
- * inside, read-only; zeros where it is not. */
+ * inside, read-only; zeros where it is not, or is not its own. */
 #pragma once
 
 #include "pipe/message.h"

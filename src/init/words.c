@@ -21,6 +21,14 @@ static int take_place(const char *text, struct words *w, struct err *e)
     return 0;
 }
 
+static int take_own(const char *path, struct words *w, struct err *e)
+{
+    if (w->n_own == WORDS_OWN_MAX || path[0] != '/')
+        return err_set(e, ERR_INVALID, "own=%.60s is no place", path);
+    w->own[w->n_own++] = path;
+    return 0;
+}
+
 static int take(const char *word, struct words *w, struct err *e)
 {
     long long fds;
@@ -31,6 +39,8 @@ static int take(const char *word, struct words *w, struct err *e)
         w->egress = true;
     else if (sscanf(word, "fds=%lld", &fds) == 1)
         w->fds = fds;
+    else if (strncmp(word, "own=", 4) == 0)
+        return take_own(word + 4, w, e);
     else if (strncmp(word, "loopback=", 9) == 0)
         return take_place(word + 9, w, e);
     else if (sscanf(word, "user=%u:%u", &w->uid, &w->gid) != 2)

@@ -309,10 +309,12 @@ static bool is_settled(int runs_fd, const char *run_id)
  * Docker 20.10 did not come to an end with, because it exited while it was being started. */
 static const struct way {
     const char *filter, *verb, *option;
-} ways[] = {{"status=running", "kill", "--signal=KILL"},
-            {"status=created", "rm", "--volumes"},
-            {"status=removing", "rm", "--volumes"},
-            {"status=dead", "rm", "--volumes"}};
+    const char *program; /* who has that state; NULL: all */
+} ways[] = {
+    {"status=running", "kill", "--signal=KILL", NULL}, {"status=created", "rm", "--volumes", NULL},
+    {"status=removing", "rm", "--volumes", NULL},      {"status=dead", "rm", "--volumes", "docker"},
+    {"status=exited", "rm", "--volumes", "podman"}, /* by who killed its conmon, too */
+};
 
 /* True: there was one, and it is told to end. */
 static bool end_one(const char *program, const char *run_id, const struct way *w, struct err *e)
@@ -323,6 +325,8 @@ static bool end_one(const char *program, const char *run_id, const struct way *w
     struct capture    c = {0}, ended = {0};
     char              path[PATH_MAX];
 
+    if (w->program && strcmp(w->program, program) != 0)
+        return false;
     if (ask(program, list, &c, e) < 0 || !is_id(c.output) || program_on_path(program, path) < 0)
         return false;
     const char *const end[] = {program, w->verb, w->option, c.output, NULL};

@@ -1,5 +1,5 @@
-// The docker engine where it differs from native: images, labels, what init gives up, what is left after a kill. The rest is the suite itself, on
-// docker: run.mjs beside it, which also runs this file, with a daemon of its own.
+// The docker engine, and podman's, where they differ from native: images, labels, what init gives up, what is left after a kill. The rest is the suite
+// itself, on them: run.mjs beside it, which also runs this file, with a daemon of its own.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';
@@ -14,7 +14,7 @@ assert.ok(engine, 'tests/engines/run.mjs starts a daemon for it');
 const docker = async (...args) => (await promisify(execFile)(engine, args)).stdout.trim();
 const none = async () => (await docker('ps', '--all', '--quiet', '--filter', 'label=mcp-sandbox=true')) === '';
 
-describe('docker', limit, () => {
+describe(engine, limit, () => {
   test('code has no right that init had: no capability, no privilege, two filters', async () => {
     const status = answer(await run(['-e', `import fs from 'node:fs';
       console.log(JSON.stringify(Object.fromEntries(fs.readFileSync('/proc/self/status', 'utf8').split('\\n').map((line) => line.split(':\\t')))))`]));
@@ -36,6 +36,15 @@ describe('docker', limit, () => {
         devices: fs.readFileSync('/proc/net/dev', 'utf8').match(/\\w+(?=:)/g),
       }))`]));
     assert.deepEqual(tried, { pipe: 'EACCES', memory: 'EACCES', root: 'EROFS', init: 'EROFS', setuid: 'EPERM', devices: ['lo'] });
+  });
+
+  test('neither what the user has in his environment nor a place without a size is there', async () => {
+    const seen = answer(await run(['-e', `import fs from 'node:fs';
+      const unlimited = fs.readFileSync('/proc/mounts', 'utf8').split('\\n').map((line) => line.split(' ')).filter(([, , type, options]) => type === 'tmpfs' && !options.includes('size='));
+      const writable = ({ 1: target }) => { try { fs.accessSync(target, fs.constants.W_OK); return true; } catch { return false; } };
+      console.log(JSON.stringify({ proxies: Object.keys(process.env).filter((name) => /proxy/i.test(name)), unlimited: unlimited.filter(writable).map(({ 1: target }) => target) }))`],
+    { env: { HTTP_PROXY: 'http://user:secret@127.0.0.1:9', https_proxy: 'http://user:secret@127.0.0.1:9' } }));
+    assert.deepEqual(seen, { proxies: [], unlimited: [] });
   });
 
   test('a device of the host that lies in a shown directory cannot be opened', async (t) => {
@@ -68,15 +77,25 @@ describe('docker', limit, () => {
   test('files of the user belong to the owner of the folder', async (t) => {
     const dir = tempDir(t);
     fs.chownSync(dir, 1234, 2345);
-    answer(await run(['--files', dir, '-e', `import fs from 'node:fs'; fs.writeFileSync('files/x', 'y'); console.log(process.getuid())`]));
+    const seen = answer(await run(['--files', dir, '-e', `import fs from 'node:fs'; fs.writeFileSync('files/x', 'y');
+      const owner = (path) => { const { uid, gid } = fs.statSync(path); return [uid, gid]; };
+      console.log(JSON.stringify([[process.getuid(), process.getgid()], owner('/workspace'), owner(process.env.HOME), owner('/tmp')]))`]));
+    assert.deepEqual(seen, Array(4).fill([1234, 2345]));
     const { uid, gid } = fs.statSync(path.join(dir, 'x'));
     assert.deepEqual([uid, gid], [1234, 2345]);
   });
 
-  test('containers have our labels', async () => {
+  test('--runtime names what starts containers', async () => {
+    assert.equal(answer(await run(['--runtime', 'runc', '-e', 'console.log(7)'])), 7);
+    assert.match((await run(['--runtime', 'jerboa-nothing', '-e', '1'])).stderr, /^jerboa: .*jerboa-nothing/m);
+    assertRefused(await run(['--engine', 'native', '--runtime', 'runc', '-e', '1']), /--runtime is of --engine docker and podman/);
+  });
+
+  test('containers have our labels, and no program of the image is run beside init', async () => {
     const child = start(['run', '-e', 'console.log("up"); setInterval(() => {}, 1000)']);
     await until(() => child.text('stdout').includes('up'), 'it does not start');
-    const labels = JSON.parse(await docker('inspect', '--format', '{{json .Config.Labels}}', await docker('ps', '--quiet', '--filter', 'label=mcp-sandbox=true')));
+    const { Labels: labels, Healthcheck } = JSON.parse(await docker('inspect', '--format', '{{json .Config}}', await docker('ps', '--quiet', '--filter', 'label=mcp-sandbox=true')));
+    assert.deepEqual(Healthcheck.Test, ['NONE']);
     assert.match(labels['mcp-server-run-id'], /^[0-9a-f]{32}$/);
     assert.ok(Math.abs(Date.now() - labels['mcp-creation-timestamp']) < 60_000);
     child.kill('SIGTERM');
@@ -84,7 +103,7 @@ describe('docker', limit, () => {
   });
 
   test('an image that is not there, one without Node, one that is no name', async (t) => {
-    assert.match((await run(['--image', 'jerboa.invalid/nothing:1', '-e', '1'])).stderr, /\njerboa: docker cannot pull the image 'jerboa\.invalid\/nothing:1'/);
+    assert.match((await run(['--image', 'jerboa.invalid/nothing:1', '-e', '1'])).stderr, new RegExp(`\\njerboa: ${engine} cannot pull the image 'jerboa\\.invalid/nothing:1'`));
     const dir = tempDir(t), archive = path.join(dir, 'x.tar');
     fs.mkdirSync(path.join(dir, 'etc'));
     await promisify(execFile)('tar', ['-C', dir, '-cf', archive, 'etc']);
@@ -101,7 +120,7 @@ describe('docker', limit, () => {
     const home = tempDir(t), [over, live] = ['0', '1'].map((digit) => digit.repeat(32));
     fs.mkdirSync(path.join(home, 'runs'));
     fs.writeFileSync(path.join(home, 'runs', over), '');
-    const left = (id) => docker('run', '--detach', '--rm', '--network=none', '--label=mcp-sandbox=true', `--label=mcp-server-run-id=${id}`, 'node:24', 'sleep', '1000');
+    const left = (id) => docker('run', '--detach', '--rm', '--runtime=runc', '--network=none', '--label=mcp-sandbox=true', `--label=mcp-server-run-id=${id}`, 'node:24', 'sleep', '1000');
     const [dead, others] = [await left(over), await left(live)];
     t.after(() => docker('rm', '--force', others));
     const file = path.join(home, 'runs', over), next = async () => {

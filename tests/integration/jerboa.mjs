@@ -178,7 +178,7 @@ export const keepers = (pid) => descendants(pid).filter((p) => p.name === (engin
 export const inits = (dir) => processes(dir).filter((p) => p.name === 'jerboa-init' && /^NSpid:.*\t1$/m.test(read(`/proc/${p.pid}/status`)));
 
 /** What code in the sandboxes of a server started. A daemon's containers are not below it: there, all that run in any. */
-export const inside = (pid) => (engine ? contained(process.env.JERBOA_TEST_CGROUP) : descendants(pid)).filter((p) => !/^(init$|jerboa|runc)/.test(p.name));
+export const inside = (pid) => (engine ? contained(process.env.JERBOA_TEST_CGROUP) : descendants(pid)).filter((p) => !/^(init$|jerboa|runc|conmon|podman)/.test(p.name));
 
 const writable = (dir) => { try { fs.accessSync(dir, fs.constants.W_OK); return true; } catch { return false; } };
 

@@ -1,0 +1,57 @@
+#include "engine/podman.h"
+
+#include <unistd.h>
+
+#include "engine/client.h"
+#include "engine/docker.h"
+
+/* The containers of an ordinary user stand in a user namespace in which he is root. */
+static bool is_rootless(void)
+{
+    return geteuid() != 0;
+}
+
+static const struct engine_gap *gaps(void)
+{
+    static const struct engine_gap of_user[] = {
+        {"cgroup", "for ordinary users podman limits nothing with cgroup v1"},
+        {"uid-range", "root inside is who runs Jerboa"},
+        {"landlock", "containers have none"},
+        {0},
+    };
+    bool is_v2 = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
+
+    return !is_rootless() ? docker.gaps() : is_v2 ? &of_user[1] : of_user;
+}
+
+/* Where cgroups of both versions are mounted, crun refuses to work, and podman takes it before
+ * runc. */
+static const char *choose_runtime(void)
+{
+    return access("/sys/fs/cgroup/unified/cgroup.controllers", F_OK) == 0 ? "runc" : NULL;
+}
+
+/* What it would do unless told not to. */
+static const char *const words[] = {
+    "--http-proxy=false", /* code would see the proxies of who runs Jerboa, passwords and all */
+    "--read-only-tmpfs=false", /* /run would be writable, without a size */
+    NULL,
+};
+
+/* Without a network it makes no resolv.conf and takes no word for one: then queries go to
+ * 127.0.0.1, and so to init, too. */
+static json_t *plan(const struct engine_spec *spec, struct err *e)
+{
+    struct dialect d = {
+        .words = words,
+        .tmpfs = ",notmpcopyup", /* what the image has there */
+        .runtime = choose_runtime(),
+        .is_rootless = is_rootless(),
+    };
+
+    return docker_plan(spec, &d, e);
+}
+
+const struct engine podman = {
+    "podman", plan, docker_environment, client_start, NULL, DOCKER_END_MS, gaps,
+};
