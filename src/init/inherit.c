@@ -7,8 +7,16 @@
 
 static char *const *inherited; /* NULL: nothing is */
 
+/* Docker's client adds those of its config.json to what the image says, passwords and all. */
+static const char *const not_the_images[] = {
+    "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY",
+    "http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy",
+};
+
 int inherit_begin(struct err *e)
 {
+    for (size_t i = 0; i < sizeof not_the_images / sizeof not_the_images[0]; i++)
+        unsetenv(not_the_images[i]);
     if (setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 0) < 0 ||
         setenv("LANG", "C.UTF-8", 0) < 0)
         return err_sys(e, "the environment of programs");

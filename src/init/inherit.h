@@ -4,7 +4,8 @@
 
 #include "base/err.h"
 
-/* From now on; what programs need and the image does not say is added. */
+/* From now on; what programs need and the image does not say is added. Proxies are dropped: they
+ * are of who runs Jerboa, and connections of the sandbox find their way without. */
 int inherit_begin(struct err *e);
 
 /* `given` and what is inherited beside it, ended by NULL; the caller frees the list alone. */

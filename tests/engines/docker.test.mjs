@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { answer, assertRefused, contained, judged, limit, run, start, tempDir, until } from '../integration/jerboa.mjs';
+import { answer, assertRefused, contained, judged, limit, run, start, tempDir, until, writeFiles } from '../integration/jerboa.mjs';
 import { connect, connectFor, printed, refused, text, variants } from '../integration/tools.mjs';
 
 const engine = process.env.JERBOA_TEST_ENGINE;
@@ -45,6 +45,13 @@ describe(engine, limit, () => {
       console.log(JSON.stringify({ proxies: Object.keys(process.env).filter((name) => /proxy/i.test(name)), unlimited: unlimited.filter(writable).map(({ 1: target }) => target) }))`],
     { env: { HTTP_PROXY: 'http://user:secret@127.0.0.1:9', https_proxy: 'http://user:secret@127.0.0.1:9' } }));
     assert.deepEqual(seen, { proxies: [], unlimited: [] });
+  });
+
+  test('proxies that the client puts into containers are not there', async (t) => {
+    const proxies = { default: { httpProxy: 'http://user:secret@127.0.0.1:9', httpsProxy: 'http://user:secret@127.0.0.1:9', noProxy: 'a.test', ftpProxy: 'http://f', allProxy: 'http://a' } };
+    const config = writeFiles(tempDir(t), { 'config.json': JSON.stringify({ proxies }) });
+    const seen = answer(await run(['-e', 'console.log(JSON.stringify(Object.keys(process.env).filter((name) => /proxy/i.test(name))))'], { env: { DOCKER_CONFIG: config } }));
+    assert.deepEqual(seen, []);
   });
 
   test('a device of the host that lies in a shown directory cannot be opened', async (t) => {

@@ -68,12 +68,35 @@ static void an_image_without_any(void **state)
     assert_null(find(env, "HOME"));
 }
 
+static void proxies_are_nobody_s_but_the_user_s(void **state)
+{
+    static const char *const own[] = {"HTTPS_PROXY=ours", NULL};
+    static const char *const names[] = {"HTTP_PROXY", "http_proxy", "https_proxy",
+                                        "FTP_PROXY",  "ftp_proxy",  "ALL_PROXY",
+                                        "all_proxy",  "NO_PROXY",   "no_proxy"};
+    struct err               e = {0};
+
+    (void)state;
+    clearenv();
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        setenv(names[i], "http://user:secret@there", 1);
+    setenv("HTTPS_PROXY", "http://user:secret@there", 1);
+    setenv("HTTP_PROXY_NOT", "its", 1);
+    assert_int_equal(inherit_begin(&e), 0);
+    autofree const char **env = inherit_compose(own);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        assert_null(find(env, names[i]));
+    assert_string_equal(find(env, "HTTPS_PROXY"), "ours");
+    assert_string_equal(find(env, "HTTP_PROXY_NOT"), "its");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_inherited_before),
         cmocka_unit_test(ours_win_and_the_rest_is_the_image_s),
         cmocka_unit_test(an_image_without_any),
+        cmocka_unit_test(proxies_are_nobody_s_but_the_user_s),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
