@@ -11,9 +11,10 @@
 
 enum { CONFIG_MAX = 1 << 18 }; /* credentials stand there, too */
 
+/* Without a scheme it is TCP's: "host:2375". */
 bool endpoint_url_is_remote(const char *url)
 {
-    return strstr(url, "://") && !str_starts(url, "unix://") && !str_starts(url, "fd://");
+    return *url && !str_starts(url, "unix://") && !str_starts(url, "fd://");
 }
 
 static json_t *read_json(const char *dir, const char *file)

@@ -28,7 +28,8 @@ static void urls(void **state)
     assert_false(endpoint_url_is_remote("unix:///var/run/docker.sock"));
     assert_false(endpoint_url_is_remote("fd://"));
     assert_false(endpoint_url_is_remote(""));
-    assert_false(endpoint_url_is_remote("unix"));
+    assert_true(endpoint_url_is_remote("there:2375"));
+    assert_true(endpoint_url_is_remote("npipe:////./pipe/docker"));
 }
 
 static void write_file(const char *name, const char *text)
