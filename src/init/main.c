@@ -116,6 +116,8 @@ int main(int argc, char **argv)
     if (begin(argc, argv, &e) < 0) {
         outbox_send_error(0, &e);
         outbox_flush();
+        if (is_alone)
+            alone_end(); /* also here: else it ends while it is being started */
         return 1;
     }
     inbox_init(&inbox);
