@@ -36,6 +36,7 @@
 #include "engine/endpoint.h"
 #include "engine/native.h"
 #include "engine/run_id.h"
+#include "sandbox/sandbox.h"
 #include "store/container.h"
 #include "store/layer.h"
 #include "store/store.h"
@@ -513,7 +514,7 @@ int make_layer(const struct make_request *r, struct make_result *ret, struct err
         layer_find(r->key, &m.old, 0, NULL);
         done = make(&m, e);
     }
-    if (locked >= 0)
+    if (locked >= 0 && !sandbox_was_cut())
         container_unlock(run_id());
     layer_release(&m.old);
     npm_inside_done(&m.inside);

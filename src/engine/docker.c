@@ -192,7 +192,8 @@ static void add_file(json_t *entries, const char *kind, const char *target, cons
 
 /* ---- the plan ---- */
 
-static void add_network(json_t *list, const struct engine_spec *spec, const struct dialect *d)
+static void add_network(json_t *list, const struct engine_spec *spec, const struct dialect *d,
+                        bool is_remote)
 {
     add(list, str_format("--network=%s", spec->host_network ? "host" : "none"));
     if (spec->host_network)
@@ -200,7 +201,7 @@ static void add_network(json_t *list, const struct engine_spec *spec, const stru
     add(list, str_dup("--cap-add=NET_ADMIN")); /* init leads all to itself, then gives it up */
     if (d->resolver)
         add(list, str_dup(d->resolver));
-    if (access("/proc/sys/net/ipv6", F_OK) == 0) /* else the daemon leaves it no ::1 */
+    if (!is_remote && access("/proc/sys/net/ipv6", F_OK) == 0) /* else it is left no ::1 */
         add(list, str_dup("--sysctl=net.ipv6.conf.all.disable_ipv6=0"));
 }
 
@@ -264,7 +265,7 @@ json_t *docker_plan(const struct engine_spec *spec, const struct dialect *d, str
         add(list, str_dup(*word));
     if (runtime)
         add(list, str_format("--runtime=%s", runtime));
-    add_network(list, spec, d);
+    add_network(list, spec, d, is_remote);
     add(list, str_dup(spec->runtime_dir)); /* the image */
     add_words(list, spec, &owner, is_remote);
     add_file(entries, kind, layout_gate, gate_text);
