@@ -108,6 +108,7 @@ static int wait_for(const struct install_spec *spec, const struct wanted *w, str
                                  .installer = spec->installer,
                                  .fresh_ms = spec->fresh_ms,
                                  .strict = spec->strict,
+                                 .remote = spec->remote,
                                  .note = on_note};
     struct layers_node node = {spec->runtime->version, spec->engine->name, spec->runtime->dir};
 

@@ -31,6 +31,7 @@ struct install_spec {
     bool                      strict;
     const struct runtime     *runtime;
     const struct engine      *engine; /* whose sandboxes install them */
+    bool                      remote; /* as engine_spec's */
 };
 
 struct install {

@@ -75,7 +75,8 @@ static int get_set(const struct pull_options *o, const char *set, const struct r
 {
     autofree char      *text = str_dup(set);
     struct option_list  deps;
-    struct install_spec spec = {&deps, o->installer, o->fresh_ms, o->strict, runtime, &native};
+    struct install_spec spec = {&deps,   o->installer, o->fresh_ms, o->strict,
+                                runtime, &native,      false};
     struct install      install;
 
     TRY(split_set(text, &deps, e));

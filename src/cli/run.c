@@ -330,8 +330,12 @@ static int run_script(struct run_options *o, const struct network *network,
     struct runtime   runtime;
     autojson json_t *plan = make_plan(o, sandbox_options_spec(&o->sandbox, network), &runtime, e);
     struct runtime   installing;
-    struct install_spec wanted = {&o->deps,          o->sandbox.installer, o->sandbox.fresh_ms,
-                                  o->sandbox.strict, &installing,          NULL};
+    struct install_spec wanted = {.deps = &o->deps,
+                                  .installer = o->sandbox.installer,
+                                  .fresh_ms = o->sandbox.fresh_ms,
+                                  .strict = o->sandbox.strict,
+                                  .runtime = &installing,
+                                  .remote = o->sandbox.remote};
     struct install      install;
     struct run_trail    trail;
     const char         *policy = network->is_host ? "host" : policy_name(network->policy);

@@ -251,6 +251,7 @@ static int make_layers(struct service *s, const struct options *o, struct err *e
                                .installer = o->sandbox.installer,
                                .fresh_ms = o->sandbox.fresh_ms,
                                .strict = o->sandbox.strict,
+                               .remote = o->sandbox.remote,
                                .note = on_layers_note};
 
     s->tools.layers = layers_new(&spec, e);

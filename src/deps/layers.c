@@ -286,11 +286,11 @@ static json_t *describe(const struct layers *l, const char *key, const struct la
 
     for (size_t i = 0; i < set->n; i++)
         json_object_set_new(deps, set->deps[i].name, json_string(set->deps[i].range));
-    return json_pack("{s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:b}", "version", version_own,
-                     "dependencies", deps, "key", key, "installer", l->installer, "identity",
-                     set->installer, "nodeVersion", node->version, "engine", node->engine,
-                     "runtimeDir", node->dir, "maxAgeMs", (json_int_t)l->spec.fresh_ms, "strict",
-                     l->spec.strict);
+    return json_pack(
+        "{s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:b, s:b}", "version", version_own,
+        "dependencies", deps, "key", key, "installer", l->installer, "identity", set->installer,
+        "nodeVersion", node->version, "engine", node->engine, "runtimeDir", node->dir, "maxAgeMs",
+        (json_int_t)l->spec.fresh_ms, "strict", l->spec.strict, "remote", l->spec.remote);
 }
 
 static int spawn(struct making *m, const json_t *request, struct err *e)

@@ -18,6 +18,7 @@ struct layers_spec {
     const char        *installer; /* "bun", "npm" */
     int64_t            fresh_ms;  /* ranges are resolved again after this long; 0: never */
     bool               strict;    /* its sandboxes, too, refuse when a wall is missing */
+    bool               remote;    /* as engine_spec's: nothing can be installed there */
     /* A line for the log: what failed before something else worked. May be NULL. */
     void (*note)(const char *sentence);
 };

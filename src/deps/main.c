@@ -36,6 +36,7 @@ static const struct field fields[] = {
     {"runtimeDir", FIELD_BYTES, AT(runtime_dir), true, 1, PATH_MAX},
     {"maxAgeMs", FIELD_INT, AT(max_age_ms), false, 0, INT64_MAX},
     {"strict", FIELD_BOOL, AT(strict), false},
+    {"remote", FIELD_BOOL, AT(remote), false},
     {0},
 };
 #undef AT

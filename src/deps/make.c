@@ -459,7 +459,8 @@ static int lock_containers(const struct making *m, struct err *e)
 {
     if (m->engine == &native)
         return -1;
-    if (endpoint_is_remote(m->engine->name)) /* what is installed there would stay there */
+    if (m->request->remote ||
+        endpoint_is_remote(m->engine->name)) /* what is installed there would stay there */
         return err_set(e, ERR_UNAVAILABLE,
                        "a daemon on another machine cannot install for this one, and the native "
                        "engine cannot work here: 'jerboa doctor' tells why");

@@ -12,7 +12,7 @@ struct make_request {
     const json_t *dependencies; /* {NAME: RANGE}, checked */
     const char   *key, *installer, *identity, *node_version, *engine, *runtime_dir;
     int64_t       max_age_ms;
-    bool          strict;
+    bool          strict, remote;
 };
 
 struct make_result {

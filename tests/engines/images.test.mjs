@@ -10,7 +10,6 @@ import { answer, assertRefused, descendants, engine, jerboa, limit, nothingAhead
 import { connectFor, printed, refused, variants } from '../integration/tools.mjs';
 import { startRegistry } from './registry.mjs';
 
-const engine = process.env.JERBOA_TEST_ENGINE;
 assert.ok(engine, 'tests/engines/run.mjs starts a daemon for it');
 const docker = async (...args) => (await promisify(execFile)(engine, args)).stdout.trim();
 const auto = { JERBOA_ENGINE: 'auto' }, nowhere = { DOCKER_HOST: 'unix:///nonexistent/socket' };
@@ -78,6 +77,12 @@ describe('auto', only, () => {
     assert.deepEqual(fs.readdirSync(home).filter((name) => name === 'runtimes'), []); // no Node of native's was fetched
     const [layer] = fs.readdirSync(path.join(home, 'layers'));
     assert.equal(fs.statSync(path.join(home, 'layers', layer, 'node_modules/ms')).uid, process.getuid());
+  });
+
+  test('nothing is installed by a daemon whose socket leads to another machine', async () => {
+    const r = await runForbidden(['--remote', '--dep', 'ms@2', '-e', '1']);
+    assert.match(r.stderr, /a daemon on another machine cannot install for this one, and the native engine cannot work here/);
+    assert.equal(r.status, 125);
   });
 
   test('doctor tells what it takes', async () => {
