@@ -31,7 +31,7 @@ static const struct engine_gap *gaps(void)
 {
     static const struct engine_gap list[] = {
         {"user-namespace", "the daemon decides whether root inside is root outside (userns-remap)"},
-        {"uid-range", "containers have the uid of who owns FILES_DIR, or of who runs Jerboa"},
+        {"uid-range", "containers have FILES_DIR's owner's uid or yours, 65534 on another machine"},
         {"landlock", "containers have none"},
         {0},
     };
@@ -143,15 +143,15 @@ static const char *bundle_of(const struct engine_spec *spec)
     return spec->bundle ? spec->bundle : native_bundle();
 }
 
-/* Another machine cannot be shown anything: files of ours are copied into a volume, directories of
- * the user are sent through the pipe (sandbox/twin.h). */
+/* Another machine cannot be shown anything: files of ours are copied into an empty volume that goes
+ * with the container, directories of the user are sent through the pipe (sandbox/twin.h). */
 static int add_copies(json_t *list, json_t *entries, const struct engine_spec *spec,
                       const char *init, struct err *e)
 {
     if (spec->n_binds > 0)
         return err_set(e, ERR_UNAVAILABLE, "a daemon on another machine cannot be shown '%.150s'",
                        spec->binds[0].source);
-    add(list, str_dup("--mount=type=volume,target=/.jerboa")); /* without a name: goes with it */
+    add(list, str_dup("--mount=type=volume,target=/.jerboa,volume-nocopy"));
     if (add_source(entries, "copy", init, "/.jerboa/init") < 0 ||
         (bundle_of(spec) && add_source(entries, "copy", bundle_of(spec), BUNDLE) < 0) ||
         (spec->files_dir && add_source(entries, "twin", spec->files_dir, "/workspace/files") < 0) ||

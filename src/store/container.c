@@ -91,7 +91,8 @@ static void spell_out(const char *image, char ret[IMAGE_MAX + 1])
 
 int container_find(const char *program, const char *image, struct runtime *ret, struct err *e)
 {
-    static const char format[] = "{{.Id}}{{range .Config.Env}} {{.}}{{end}}",
+    static const char format[] =
+        "{{.Id}} {{range $at, $_ := .Config.Volumes}}+{{end}}{{range .Config.Env}} {{.}}{{end}}",
                       variable[] = " NODE_VERSION=";
     char              name[IMAGE_MAX + 1], path[PATH_MAX];
     const char *const inspect[] = {program, "image", "inspect", "--format", format, name, NULL};
@@ -104,6 +105,11 @@ int container_find(const char *program, const char *image, struct runtime *ret, 
     TRY(capture_run_quietly(path, inspect, ASK_MS, &c, e));
     if (c.status != 0)
         return missing(program, image, e);
+    if (str_starts(c.output + strcspn(c.output, " "), " +"))
+        return err_set(e, ERR_UNAVAILABLE,
+                       "the image '%.80s' declares volumes, which no limit would hold for: it "
+                       "cannot be a sandbox's, unless it is built without VOLUME",
+                       image);
     *ret = (struct runtime){.is_host = true};
     const char *version = strstr(c.output, variable);
     if (version)

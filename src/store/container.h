@@ -12,7 +12,8 @@ int container_version(const char *program, char ret[64], struct err *e);
 /* As images are named: letters, digits and ._-/:@, at most 250. */
 int container_check(const char *image, struct err *e);
 
-/* An image that the daemon has; ERR_NOT_FOUND: it has not. ret->dir is what it is run by,
+/* An image that the daemon has; ERR_NOT_FOUND: it has not. One that declares volumes is refused:
+ * they would be writable beside a read-only root, and without a size. ret->dir is what it is run by,
  * ret->version the Node that it says it has (NODE_VERSION, as all official images do), or "". It
  * needs no holding. */
 int container_find(const char *program, const char *image, struct runtime *ret, struct err *e);

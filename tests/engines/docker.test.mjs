@@ -54,6 +54,14 @@ describe(engine, limit, () => {
     assert.deepEqual(seen, []);
   });
 
+  test('an image that declares volumes is refused, since they have no size', async () => {
+    const id = await docker('create', 'node:24', 'true');
+    await docker('commit', '--change', 'VOLUME /data', id, 'with/volume:1');
+    await docker('rm', id);
+    assertRefused(await run(['--image', 'with/volume:1', '-e', '1']), /^jerboa: the image 'with\/volume:1' declares volumes, .*VOLUME\n$/);
+    await docker('rmi', 'with/volume:1');
+  });
+
   test('a device of the host that lies in a shown directory cannot be opened', async (t) => {
     const dir = tempDir(t), device = path.join(dir, 'fuse');
     await promisify(execFile)('mknod', ['-m', '666', device, 'c', '10', '229']);

@@ -66,6 +66,19 @@ describe('a sandbox on another machine', remotely, () => {
     await until(nothingLeft, 'a container or a volume is left', 10);
   });
 
+  test('what the image has at its place is not there, and does not say who may write', async (t) => {
+    const dir = writeFiles(tempDir(t), { '.jerboa/of-image': '' });
+    fs.chmodSync(path.join(dir, '.jerboa'), 0o777);
+    const id = await docker('create', 'node:24', 'true');
+    await docker('cp', path.join(dir, '.jerboa'), `${id}:/`);
+    await docker('commit', id, 'with/place:1');
+    await docker('rm', id);
+    const seen = answer(quiet(await run(['--image', 'with/place:1', '-e', `import fs from 'node:fs'; let put = 'done'; try { fs.writeFileSync('/.jerboa/x', ''); } catch (e) { put = e.code; }
+      console.log(JSON.stringify([fs.readdirSync('/.jerboa').sort(), put]))`])));
+    assert.deepEqual(seen, [['certificates', 'gate.cjs', 'init'], 'EACCES']);
+    await docker('rmi', 'with/place:1');
+  });
+
   test('a client that is killed takes its container along', async () => {
     const child = start(['run', '-e', 'console.log("up"); setInterval(() => {}, 1000)']);
     await prints(child, 'up');
