@@ -31,7 +31,7 @@ char *program_find(const char *name, struct err *e)
     return NULL;
 }
 
-int program_on_path(const char *name, char ret[PATH_MAX])
+int program_on_path(const char *name, char ret[PATH_MAX], struct err *e)
 {
     const char *path = getenv("PATH");
 
@@ -42,5 +42,5 @@ int program_on_path(const char *name, char ret[PATH_MAX])
             access(file, X_OK) == 0 && realpath(file, ret))
             return 0;
     }
-    return -1;
+    return err_set(e, ERR_UNAVAILABLE, "there is no program '%.60s' on PATH", name);
 }

@@ -7,5 +7,5 @@
 
 char *program_find(const char *name, struct err *e); /* the caller frees it; NULL: in neither */
 
-/* Another's, by PATH: the file itself, links resolved. -1: it is not there. */
-int program_on_path(const char *name, char ret[PATH_MAX]);
+/* Another's, by PATH: the file itself, links resolved. ERR_UNAVAILABLE: it is not there. */
+int program_on_path(const char *name, char ret[PATH_MAX], struct err *e);

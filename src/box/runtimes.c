@@ -118,8 +118,12 @@ static void take_image(struct getting *g, int status, const char *line)
     size_t        id = strcspn(line, " ");
 
     if (status != 0 || id == 0 || id >= sizeof g->runtime.dir) {
-        err_set(&g->err, ERR_UNAVAILABLE, "%s",
-                *line && status != 0 ? line : "the container engine was asked in vain");
+        if (*line && status != 0)
+            err_set(&g->err, ERR_UNAVAILABLE, "%s", line);
+        else
+            err_set(&g->err, ERR_UNAVAILABLE,
+                    "%s was asked for the image '%.100s', and nobody answered: try again",
+                    g->engine->name, g->image);
         return;
     }
     g->runtime = (struct runtime){.is_host = true};

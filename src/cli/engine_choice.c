@@ -19,7 +19,7 @@ static const struct engine *find_containers(void)
     char                              path[PATH_MAX];
 
     for (size_t i = 0; i < sizeof by_preference / sizeof by_preference[0]; i++)
-        if (program_on_path(by_preference[i]->name, path) == 0)
+        if (program_on_path(by_preference[i]->name, path, NULL) == 0)
             return by_preference[i];
     return NULL;
 }

@@ -67,8 +67,7 @@ int client_start(const json_t *plan, struct engine_ends *ret, struct child *chil
     char                  path[PATH_MAX];
     autofree const char **argv = NULL;
 
-    if (program_on_path(program, path) < 0)
-        return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
+    TRY(program_on_path(program, path, e));
     if (is_remote && !carrier)
         return -1;
     seccomp = open_seccomp(e); /* first: descriptors are moved in their order, none onto another */

@@ -268,7 +268,7 @@ static void find_prefix(const struct npm_config *c, char ret[PATH_MAX])
 
     if (configured || (variable && *variable))
         str_copy(ret, PATH_MAX, configured ? configured : variable);
-    else if (program_on_path("node", ret) < 0)
+    else if (program_on_path("node", ret, NULL) < 0)
         str_copy(ret, PATH_MAX, "/usr");
     else
         cut_parts(ret, 2); /* PREFIX/bin/node */

@@ -13,10 +13,10 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -49,8 +49,7 @@ static int ask(const char *program, const char *const *argv, struct capture *ret
 {
     char path[PATH_MAX];
 
-    if (program_on_path(program, path) < 0)
-        return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
+    TRY(program_on_path(program, path, e));
     TRY(capture_run_quietly(path, argv, ASK_MS, ret, e)); /* one sentence is enough */
     return ret->status == 0 ? 0 : refuse(program, e);
 }
@@ -61,8 +60,10 @@ int container_version(const char *program, char ret[64], struct err *e)
     struct capture    c = {0};
     char              path[PATH_MAX];
 
-    if (program_on_path(program, path) < 0)
-        return err_set(e, ERR_NOT_FOUND, "there is no program '%s' on PATH", program);
+    if (program_on_path(program, path, e) < 0) {
+        e->kind = ERR_NOT_FOUND;
+        return -1;
+    }
     TRY(capture_run_quietly(path, argv, ASK_MS, &c, e));
     if (c.status != 0 || !*c.output)
         return refuse(program, e);
@@ -100,8 +101,7 @@ int container_find(const char *program, const char *image, struct runtime *ret, 
 
     TRY(container_check(image, e));
     spell_out(image, name);
-    if (program_on_path(program, path) < 0)
-        return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
+    TRY(program_on_path(program, path, e));
     TRY(capture_run_quietly(path, inspect, ASK_MS, &c, e));
     if (c.status != 0)
         return missing(program, image, e);
@@ -162,23 +162,24 @@ static int follow(int fd, struct last_words *ret)
 }
 
 /* Its progress on stdout, which is ours for the answer, goes to our stderr: where that is a
- * terminal, it draws bars. */
+ * terminal, it draws bars. A quarter of an hour is long: it dies with us, however we end. */
 static pid_t start_pull(const char *program, const char *image, int said_fd, struct err *e)
 {
-    const char *const          argv[] = {program, "pull", image, NULL};
-    char                       path[PATH_MAX];
-    posix_spawn_file_actions_t actions;
-    pid_t                      pid = -1;
+    const char *const argv[] = {program, "pull", image, NULL};
+    char              path[PATH_MAX];
+    pid_t             self = getpid(), pid;
 
-    if (program_on_path(program, path) < 0)
-        return err_set(e, ERR_UNAVAILABLE, "there is no program '%s' on PATH", program);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, 2, 1);
-    posix_spawn_file_actions_adddup2(&actions, said_fd, 2);
-    errno = posix_spawn(&pid, path, &actions, NULL, (char *const *)argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    return errno ? err_sys(e, "run %s", path) : pid;
+    TRY(program_on_path(program, path, e));
+    autofd int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    pid = fork();
+    if (pid < 0)
+        return err_sys(e, "run %s", path);
+    if (pid > 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == self && dup2(nothing, 0) == 0 && dup2(2, 1) == 1 && dup2(said_fd, 2) == 2)
+        execv(path, (char *const *)argv);
+    _exit(127);
 }
 
 static int pull(const char *program, const char *image, struct err *e)
@@ -333,7 +334,7 @@ static bool end_one(const char *program, const char *run_id, const struct way *w
 
     if (w->program && strcmp(w->program, program) != 0)
         return false;
-    if (ask(program, list, &c, e) < 0 || !is_id(c.output) || program_on_path(program, path) < 0)
+    if (ask(program, list, &c, e) < 0 || !is_id(c.output) || program_on_path(program, path, e) < 0)
         return false;
     const char *const end[] = {program, w->verb, w->option, c.output, NULL};
     return capture_run_quietly(path, end, ASK_MS, &ended, e) == 0 && ended.status == 0;

@@ -29,7 +29,7 @@ int host_find(struct runtime *ret, struct err *e)
     struct capture    capture;
     struct semver     v;
 
-    if (program_on_path("node", node) < 0)
+    if (program_on_path("node", node, NULL) < 0)
         return err_set(e, ERR_NOT_FOUND, "there is no node on PATH");
     TRY(capture_run(node, argv, VERSION_MS, &capture, e));
     if (capture.status != 0 || *capture.output != 'v' ||

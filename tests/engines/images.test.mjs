@@ -139,6 +139,17 @@ describe('images', only, () => {
     assert.ok(asked() > before, 'the daemon had it already');
   });
 
+  test('the pull ends with the run that wanted it', async (t) => {
+    registry.hold = true;
+    t.after(() => registry.release());
+    const child = start(['run', '--image', fresh('ended'), '-e', '1'], { env: auto }), pull = () => descendants(child.pid).find((p) => p.name === engine);
+    await until(() => pull() && registry.asked.some((url) => url.includes('/ended/')) && registry.waiting.size > 0, 'it is not asked for');
+    const { pid } = pull();
+    child.kill('SIGTERM');
+    await child.ended;
+    await until(() => !fs.existsSync(`/proc/${pid}`), 'the pull goes on');
+  });
+
   test('the daemon\'s reason is the sentence', async (t) => {
     const s = await connectFor(t, stdio, []); // --engine docker: it may pull any
     refused(await s.once('1', { image: `${registry.host}/none:2` }), /docker cannot pull the image '.*\/none:2': .*(manifest|not found)/);
