@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/verb.h"
+#include "engine/endpoint.h"
 #include "store/container.h"
 
 static const struct option options[] = {{0}};
@@ -21,7 +22,8 @@ static int answer(const char *how, const char *engine, const char *image, struct
 {
     struct runtime runtime;
 
-    TRY(container_sweep(engine, e)); /* of earlier runs, before there are new ones */
+    TRY(container_sweep(engine, endpoint_name(engine).text,
+                        e)); /* of earlier runs, before there are new ones */
     if (strcmp(how, "pull") == 0)
         TRY(container_ensure(engine, image, &runtime, e));
     else if (container_find(engine, image, &runtime, e) < 0)

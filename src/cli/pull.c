@@ -8,6 +8,7 @@
 #include "cli/engine_choice.h"
 #include "cli/install.h"
 #include "cli/verb.h"
+#include "engine/endpoint.h"
 #include "engine/native.h"
 #include "store/container.h"
 #include "store/runtime.h"
@@ -111,7 +112,7 @@ static int get_image(const struct pull_options *o, const struct engine *engine, 
     if (o->sets.n > 0)
         return err_set(e, ERR_INVALID, "--deps is of the native engine, and this image of %s",
                        engine->name);
-    TRY(container_sweep(engine->name, e));
+    TRY(container_sweep(engine->name, endpoint_name(engine->name).text, e));
     TRY(container_ensure(engine->name, o->image, &runtime, e));
     printf("%s %s\n", runtime.dir, runtime.version);
     return 0;

@@ -14,6 +14,7 @@
 #include "cli/script.h"
 #include "cli/session.h"
 #include "cli/verb.h"
+#include "engine/endpoint.h"
 #include "engine/layout.h"
 #include "engine/native.h"
 #include "engine/run_id.h"
@@ -78,8 +79,10 @@ static int find_image(const struct run_options *o, const struct engine *engine, 
                       struct err *e)
 {
     const struct engine_choice *choice = &o->sandbox.choice;
+    struct endpoint_name        daemon = endpoint_name(engine->name);
 
-    if (container_sweep(engine->name, e) < 0 || container_lock(run_id(), e) < 0 ||
+    if (container_sweep(engine->name, daemon.text, e) < 0 ||
+        container_lock(daemon.text, run_id(), e) < 0 ||
         container_ensure(engine->name, o->sandbox.image, ret, e) < 0)
         return engine_choice_explain(choice, e);
     if (*choice->why)
@@ -351,9 +354,9 @@ static int run_script(struct run_options *o, const struct network *network,
         install_done(&install);
     }
     run_trail_end(&trail, NULL);
-    /* Its container is gone. */
-    if (status >= 0 && !sandbox_was_cut() && sandbox_options_engine(&o->sandbox, e) != &native)
-        container_unlock(run_id());
+    const struct engine *engine = sandbox_options_engine(&o->sandbox, e);
+    if (status >= 0 && !sandbox_was_cut() && engine != &native) /* its container is gone */
+        container_unlock(endpoint_name(engine->name).text, run_id());
     return status;
 }
 

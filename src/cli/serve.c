@@ -13,6 +13,7 @@
 #include "cli/sandbox_options.h"
 #include "cli/verb.h"
 #include "config.h"
+#include "engine/endpoint.h"
 #include "engine/native.h"
 #include "engine/run_id.h"
 #include "sandbox/sandbox.h"
@@ -96,6 +97,7 @@ struct service {
     struct tools         tools;
     int64_t              began_ms;
     struct engine_choice choice;
+    struct endpoint_name daemon;  /* that makes containers, if one does */
     int                  run_fd;  /* its lock, or -1 */
     bool                 stopped; /* all sandboxes are gone */
 };
@@ -297,7 +299,8 @@ static void make_boxes(struct service *s, const struct options *o)
 static int begin_containers(struct service *s, struct err *e)
 {
     TRY(npm_inside_bundle(&s->network.npm, e));
-    s->run_fd = container_lock(run_id(), e); /* others do not take ours for what a run left */
+    s->daemon = endpoint_name(s->choice.of_others->name);
+    s->run_fd = container_lock(s->daemon.text, run_id(), e); /* else ours count as left */
     return s->run_fd < 0 ? -1 : 0;
 }
 
@@ -394,7 +397,7 @@ static void service_done(struct service *s)
         policy_free(s->tools.policies[i]);
     close_trail(s);
     if (s->stopped && s->run_fd >= 0 && !sandbox_was_cut())
-        container_unlock(run_id());
+        container_unlock(s->daemon.text, run_id());
     fd_close(&s->run_fd);
     network_done(&s->network);
     resolver_free(s->resolver);

@@ -464,7 +464,7 @@ static int lock_containers(const struct making *m, struct err *e)
         return err_set(e, ERR_UNAVAILABLE,
                        "a daemon on another machine cannot install for this one, and the native "
                        "engine cannot work here: 'jerboa doctor' tells why");
-    return container_lock(run_id(), e);
+    return container_lock(endpoint_name(m->engine->name).text, run_id(), e);
 }
 
 static int prepare(struct making *m, struct err *e)
@@ -516,7 +516,7 @@ int make_layer(const struct make_request *r, struct make_result *ret, struct err
         done = make(&m, e);
     }
     if (locked >= 0 && !sandbox_was_cut())
-        container_unlock(run_id());
+        container_unlock(endpoint_name(m.engine->name).text, run_id());
     layer_release(&m.old);
     npm_inside_done(&m.inside);
     npm_config_free(m.config);

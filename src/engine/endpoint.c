@@ -1,6 +1,7 @@
 #include "engine/endpoint.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,25 +28,31 @@ static json_t *read_json(const char *dir, const char *file)
     return json_parse(text, strlen(text), &e);
 }
 
+static void hash_of(const char *text, char ret[SHA256_HEX_SIZE])
+{
+    struct sha256 hash;
+
+    sha256_init(&hash);
+    sha256_add(&hash, text, strlen(text));
+    sha256_hex(&hash, ret);
+}
+
 /* A directory of contexts has one for each, called by the hash of its name. */
-static bool context_is_remote(const char *dir, const char *name)
+static char *url_of_context(const char *dir, const char *name)
 {
     char             hex[SHA256_HEX_SIZE];
-    struct sha256    hash;
     autofree char   *file = NULL;
     autojson json_t *meta = NULL;
     const char      *host = NULL;
 
-    sha256_init(&hash);
-    sha256_add(&hash, name, strlen(name));
-    sha256_hex(&hash, hex);
+    hash_of(name, hex);
     file = str_format("contexts/meta/%s/meta.json", hex);
     meta = read_json(dir, file);
     json_unpack(meta, "{s:{s:{s:s}}}", "Endpoints", "docker", "Host", &host);
-    return host && endpoint_url_is_remote(host);
+    return str_dup(host ? host : "");
 }
 
-static bool chosen_context_is_remote(void)
+static char *url_of_chosen_context(void)
 {
     const char      *name = getenv("DOCKER_CONTEXT"), *home = getenv("HOME");
     const char      *told = getenv("DOCKER_CONFIG");
@@ -60,15 +67,34 @@ static bool chosen_context_is_remote(void)
         config = read_json(dir, "config.json");
         name = json_string_value(json_object_get(config, "currentContext"));
     }
-    return name && *name && context_is_remote(dir, name);
+    return name && *name ? url_of_context(dir, name) : str_dup("");
 }
 
-bool endpoint_is_remote(const char *program)
+/* "": where it is unless told. */
+static char *url_of(const char *program)
 {
     bool        is_podman = strcmp(program, "podman") == 0;
     const char *host = getenv(is_podman ? "CONTAINER_HOST" : "DOCKER_HOST");
 
     if (host && *host)
-        return endpoint_url_is_remote(host);
-    return !is_podman && chosen_context_is_remote();
+        return str_dup(host);
+    return is_podman ? str_dup("") : url_of_chosen_context();
+}
+
+bool endpoint_is_remote(const char *program)
+{
+    autofree char *url = url_of(program);
+
+    return endpoint_url_is_remote(url);
+}
+
+struct endpoint_name endpoint_name(const char *program)
+{
+    autofree char       *url = url_of(program);
+    char                 hex[SHA256_HEX_SIZE];
+    struct endpoint_name name;
+
+    hash_of(url, hex);
+    snprintf(name.text, sizeof name.text, "%.10s-%.16s", program, hex);
+    return name;
 }

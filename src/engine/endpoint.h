@@ -8,5 +8,11 @@
 
 #include <stdbool.h>
 
+struct endpoint_name {
+    char text[32];
+};
+
 bool endpoint_is_remote(const char *program);
+/* The same for the same daemon; a file may be called so. */
+struct endpoint_name endpoint_name(const char *program);
 bool endpoint_url_is_remote(const char *url); /* one of them, of this kind or that */

@@ -1,6 +1,7 @@
 /* Theory of operation. What is asked is one line each, by --format: ids are compared and handed
- * back, never parsed. A run is a file of the store, runs/ID, locked while it lives; the kernel
- * drops the lock however it ends. So whoever can lock the file of a container's label knows that
+ * back, never parsed. A run is a file of the store, runs/DAEMON/ID, locked while it lives; the
+ * kernel drops the lock however it ends. Of each daemon there is a directory, for one knows nothing
+ * of what another has left to do. So whoever can lock the file of a container's label knows that
  * nobody is left who would stop it; and a container whose file is not in this store is somebody
  * else's. A container may come to be after its run: so the first sweep that finds it over writes
  * that into the file, and a later one removes the file. */
@@ -260,39 +261,37 @@ static bool is_id(const char *s)
     return n > 0 && n <= ID_MAX && !s[n];
 }
 
-static int open_run(const char *run_id, int flags, struct err *e)
+static int open_runs(const char *daemon, struct err *e)
 {
-    autofd int dir = store_ensure("runs", e);
-    int        fd;
+    autofree char *part = str_format("runs/%s", daemon);
 
-    TRY(dir);
-    fd = openat(dir, run_id, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
-    return fd < 0 ? err_sys(e, "open runs/%.64s", run_id) : fd;
+    return store_ensure(part, e);
 }
 
-int container_lock(const char *run_id, struct err *e)
+int container_lock(const char *daemon, const char *run_id, struct err *e)
 {
-    autofd int fd = open_run(run_id, O_CREAT, e);
+    autofd int dir = open_runs(daemon, e);
+    autofd int fd =
+        dir < 0 ? -1 : openat(dir, run_id, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT, 0600);
 
-    TRY(fd);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return err_sys(e, "lock runs/%.64s", run_id);
+    TRY(dir);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return err_sys(e, "lock runs/%s/%.64s", daemon, run_id);
     return take_fd(&fd);
 }
 
-void container_unlock(const char *run_id)
+void container_unlock(const char *daemon, const char *run_id)
 {
     struct err e = {0};
-    autofd int dir = store_ensure("runs", &e);
+    autofd int dir = open_runs(daemon, &e);
 
     if (dir >= 0)
         unlinkat(dir, run_id, 0);
 }
 
-static bool is_over(const char *run_id)
+static bool is_over(int runs_fd, const char *run_id)
 {
-    struct err e = {0};
-    autofd int fd = is_id(run_id) ? open_run(run_id, 0, &e) : -1;
+    autofd int fd = is_id(run_id) ? openat(runs_fd, run_id, O_RDWR | O_CLOEXEC | O_NOFOLLOW) : -1;
 
     return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
@@ -340,16 +339,16 @@ static bool end_one(const char *program, const char *run_id, const struct way *w
     return capture_run_quietly(path, end, ASK_MS, &ended, e) == 0 && ended.status == 0;
 }
 
-int container_sweep(const char *program, struct err *e)
+int container_sweep(const char *program, const char *daemon, struct err *e)
 {
-    int                  fd = store_ensure("runs", e);
+    int                  fd = open_runs(daemon, e);
     DIR                 *runs = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *d;
 
     if (!runs)
         return fd < 0 ? -1 : err_sys(e, "read the store's runs");
     while (!e->kind && (d = readdir(runs))) {
-        if (!is_over(d->d_name))
+        if (!is_over(fd, d->d_name))
             continue;
         for (size_t w = 0; w < sizeof ways / sizeof ways[0] && !e->kind; w++)
             for (int i = 0; i < SWEEP_MAX && end_one(program, d->d_name, &ways[w], e); i++)

@@ -13,9 +13,9 @@ int container_version(const char *program, char ret[64], struct err *e);
 int container_check(const char *image, struct err *e);
 
 /* An image that the daemon has; ERR_NOT_FOUND: it has not. One that declares volumes is refused:
- * they would be writable beside a read-only root, and without a size. ret->dir is what it is run by,
- * ret->version the Node that it says it has (NODE_VERSION, as all official images do), or "". It
- * needs no holding. */
+ * they would be writable beside a read-only root, and without a size. ret->dir is what it is run
+ * by, ret->version the Node that it says it has (NODE_VERSION, as all official images do), or "".
+ * It needs no holding. */
 int container_find(const char *program, const char *image, struct runtime *ret, struct err *e);
 
 /* The same, but one that is missing is pulled, within a quarter of an hour. The daemon's progress
@@ -26,11 +26,13 @@ int container_ensure(const char *program, const char *image, struct runtime *ret
  * dependencies for it, outside. */
 int container_sibling(const struct runtime *runtime, char ret[32], struct err *e);
 
-/* Removes the containers of runs of Jerboa that are over: those that are labelled with a run whose
- * lock (container_lock) nobody holds any more. Others' are left alone. */
-int container_sweep(const char *program, struct err *e);
+/* Removes the containers of runs of Jerboa that are over: those that are labelled with a run of
+ * this daemon (engine/endpoint.h has its name) whose lock (container_lock) nobody holds any more.
+ * Others' are left alone. */
+int container_sweep(const char *program, const char *daemon, struct err *e);
 
 /* Held as long as the descriptor that is returned is open: containers of this run are not to be
  * swept. */
-int  container_lock(const char *run_id, struct err *e);
-void container_unlock(const char *run_id); /* all of its containers are gone, and none can come */
+int container_lock(const char *daemon, const char *run_id, struct err *e);
+/* All of its containers are gone, and none can come. */
+void container_unlock(const char *daemon, const char *run_id);

@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { answer, assertRefused, contained, judged, limit, run, start, tempDir, until, writeFiles } from '../integration/jerboa.mjs';
+import { answer, assertRefused, contained, daemonName, judged, limit, run, start, tempDir, until, writeFiles } from '../integration/jerboa.mjs';
 import { connect, connectFor, printed, refused, text, variants } from '../integration/tools.mjs';
 
 const engine = process.env.JERBOA_TEST_ENGINE;
@@ -133,12 +133,12 @@ describe(engine, limit, () => {
 
   test('what a run that is over left is removed by the next one; a live one is left alone', async (t) => {
     const home = tempDir(t), [over, live] = ['0', '1'].map((digit) => digit.repeat(32));
-    fs.mkdirSync(path.join(home, 'runs'));
-    fs.writeFileSync(path.join(home, 'runs', over), '');
+    const file = path.join(home, 'runs', daemonName(engine), over), elsewhere = path.join(home, 'runs', `${engine}-${'0'.repeat(16)}`, over);
+    for (const name of [file, elsewhere]) writeFiles(path.dirname(name), { [over]: '' });
     const left = (id) => docker('run', '--detach', '--rm', '--runtime=runc', '--network=none', '--label=mcp-sandbox=true', `--label=mcp-server-run-id=${id}`, 'node:24', 'sleep', '1000');
     const [dead, others] = [await left(over), await left(live)];
     t.after(() => docker('rm', '--force', others));
-    const file = path.join(home, 'runs', over), next = async () => {
+    const next = async () => {
       const r = await start(['pull', '--engine', engine, 'node:24'], { env: { JERBOA_HOME: home } }).ended;
       assert.equal(r.status, 0, r.stderr);
     };
@@ -152,6 +152,7 @@ describe(engine, limit, () => {
     fs.utimesSync(file, 0, 0);
     await next();
     assert.ok(!fs.existsSync(file));
+    assert.equal(fs.readFileSync(elsewhere, 'utf8'), '', 'what another daemon has of it was not asked');
   });
 
   test('nothing is left five seconds after a server was killed', async () => {

@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { answer, assertRefused, copyPrograms, descendants, limit, printed as prints, processes, run, start, tempDir, until, writeFiles } from '../integration/jerboa.mjs';
+import { answer, assertRefused, copyPrograms, daemonName, descendants, limit, printed as prints, processes, run, start, tempDir, until, writeFiles } from '../integration/jerboa.mjs';
 import { connect, connectFor, printed, text, texts, variants } from '../integration/tools.mjs';
 
 const isRemote = /^tcp:/.test(process.env.DOCKER_HOST);
@@ -104,7 +104,7 @@ describe('a sandbox on another machine', remotely, () => {
 
   test('one that was made and never started is swept, with its volume', async (t) => {
     const home = tempDir(t), over = '0'.repeat(32);
-    writeFiles(home, { [`runs/${over}`]: '' });
+    writeFiles(home, { [path.join('runs', daemonName('docker'), over)]: '' });
     await docker('create', '--label=mcp-sandbox=true', `--label=mcp-server-run-id=${over}`, '--mount=type=volume,target=/.jerboa', 'node:24', 'x');
     assert.ok(!await nothingLeft());
     const r = await start(['pull', '--engine', 'docker', 'node:24'], { env: { JERBOA_HOME: home } }).ended;

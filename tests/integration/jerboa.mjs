@@ -1,7 +1,7 @@
 // What the tests share: the real programs, a child with a time limit, and a look at what is left on the machine.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,6 +17,10 @@ export const mark = `JERBOA_TEST_MARK=${process.pid}-${randomBytes(6).toString('
 const options = /^JERBOA_(?!HOME$)|^(FILES_DIR|SANDBOX_MEMORY_LIMIT|SANDBOX_CPU_LIMIT|RUN_SCRIPT_TIMEOUT|NODE_OPTIONS|NODE_TEST_CONTEXT)$/;
 export const engine = process.env.JERBOA_TEST_ENGINE; // tests/engines/run.mjs; else it is native
 const always = { JERBOA_ENV: mark, JERBOA_ENGINE: engine ?? 'native' }; // whatever programs this machine has; auto.test.mjs has the default
+
+/** What the store calls the daemon that tests ask, as engine/endpoint.h has it. */
+export const daemonName = (program) =>
+  `${program}-${createHash('sha256').update(process.env[program === 'podman' ? 'CONTAINER_HOST' : 'DOCKER_HOST'] ?? '').digest('hex').slice(0, 16)}`;
 
 /** For a test that is of the native engine alone, and why; whole files stand in tests/engines/native.mjs. */
 export const nativeOnly = (reason) => (engine ? { skip: `of the native engine: ${reason}` } : {});

@@ -24,8 +24,11 @@ export function ownStore(t) {
   return home;
 }
 
+/** Each daemon has a directory of its runs, which stays. */
+const runsOf = (home) => { try { return fs.readdirSync(path.join(home, 'runs')).map((name) => path.join('runs', name)); } catch { return []; } };
+
 /** Files below a directory, without what is an entry's own. */
-export const storeFiles = (home) => ['', 'runtimes', 'layers', 'downloads', 'runs', 'tools', 'tmp']
+export const storeFiles = (home) => ['', 'runtimes', 'layers', 'downloads', ...runsOf(home), 'tools', 'tmp']
   .flatMap((dir) => { try { return fs.readdirSync(path.join(home, dir)).map((name) => path.join(dir, name)); } catch { return []; } });
 
 /** NAME TOKEN lines in a file as the server wants it. */

@@ -32,6 +32,21 @@ static void urls(void **state)
     assert_true(endpoint_url_is_remote("npipe:////./pipe/docker"));
 }
 
+static void a_daemon_has_a_name_of_its_own(void **state)
+{
+    (void)state;
+    setenv("DOCKER_HOST", "tcp://a:1", 1);
+    struct endpoint_name a = endpoint_name("docker"), of_podman = endpoint_name("podman");
+    assert_string_equal(a.text, endpoint_name("docker").text);
+    assert_memory_equal(a.text, "docker-", strlen("docker-"));
+    assert_null(strchr(a.text, '/'));
+    assert_memory_equal(of_podman.text, "podman-", strlen("podman-"));
+    setenv("DOCKER_HOST", "tcp://b:1", 1);
+    assert_string_not_equal(a.text, endpoint_name("docker").text);
+    assert_string_equal(of_podman.text, endpoint_name("podman").text);
+    unsetenv("DOCKER_HOST");
+}
+
 static void write_file(const char *name, const char *text)
 {
     autofree char *path = str_format("%s/.docker/%s", home, name);
@@ -105,7 +120,9 @@ static int remove_home(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(urls), cmocka_unit_test(contexts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(urls),
+                                       cmocka_unit_test(a_daemon_has_a_name_of_its_own),
+                                       cmocka_unit_test(contexts)};
 
     return cmocka_run_group_tests(tests, make_home, remove_home);
 }
