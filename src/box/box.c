@@ -25,6 +25,7 @@
 #include "box/box_trail.h"
 #include "engine/native.h"
 #include "store/container.h"
+#include "store/image.h"
 
 enum {
     NEWS_MS = 1000,
@@ -143,7 +144,7 @@ static void on_runtime(void *owner, const struct runtime *runtime, const struct 
     b->wait = NULL;
     if (e->kind) {
         b->err = *e;
-        if (*b->all->spec.why_not_native)
+        if (*b->all->spec.why_not_native && image_parse(b->image, &(struct image){0}, NULL) == 0)
             err_set(&b->err, e->kind, "%s; native cannot work here: %s", e->msg,
                     b->all->spec.why_not_native);
     } else {
@@ -557,9 +558,12 @@ int box_installing(const struct box *b, struct box_installing *ret, struct err *
 {
     bool           outside = b->engine != &native && b->all->spec.native_works;
     struct runtime runtime = b->runtime;
+    char           image[32];
 
     if (outside)
         TRY(find_sibling(b, &runtime, e));
+    else if (b->engine != &native)
+        TRY(container_sibling(&runtime, image, e)); /* it must tell its version here, too */
     str_copy(ret->dir, sizeof ret->dir, runtime.dir);
     ret->node =
         (struct layers_node){b->runtime.version, (outside ? &native : b->engine)->name, ret->dir};

@@ -69,11 +69,12 @@ const struct engine *engine_choice_for(const struct engine_choice *choice, const
     return choice->of_others;
 }
 
-int engine_choice_explain(const struct engine_choice *choice, struct err *e)
+int engine_choice_explain(const struct engine_choice *choice, const char *image, struct err *e)
 {
     struct err failed = *e;
+    bool       is_node = image_parse(image, &(struct image){0}, NULL) == 0;
 
-    return *choice->why
+    return *choice->why && is_node
                ? err_set(e, failed.kind, "%s; native cannot work here: %s", failed.msg, choice->why)
                : -1;
 }

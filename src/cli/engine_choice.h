@@ -20,6 +20,6 @@ int engine_choice_make(const char *name, struct engine_choice *ret, struct err *
 const struct engine *engine_choice_for(const struct engine_choice *choice, const char *image,
                                        struct err *e);
 
-/* A sandbox of a node image failed by `e`: if native was wanted for it, why it was not is part of
- * the sentence. */
-int engine_choice_explain(const struct engine_choice *choice, struct err *e);
+/* A sandbox of the image failed by `e`: if native was wanted for it, why it was not is part of the
+ * sentence. */
+int engine_choice_explain(const struct engine_choice *choice, const char *image, struct err *e);

@@ -130,7 +130,7 @@ static int get_all(const struct pull_options *o, struct err *e)
     if (!engine)
         return -1;
     if (engine != &native)
-        return get_image(o, engine, e) < 0 ? engine_choice_explain(&choice, e) : 0;
+        return get_image(o, engine, e) < 0 ? engine_choice_explain(&choice, o->image, e) : 0;
     TRY(get_runtime(o, &runtime, e));
     printf("%s\n", runtime.dir);
     if (o->sets.n == 0)

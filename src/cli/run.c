@@ -84,7 +84,7 @@ static int find_image(const struct run_options *o, const struct engine *engine, 
     if (container_sweep(engine->name, daemon.text, e) < 0 ||
         container_lock(daemon.text, run_id(), e) < 0 ||
         container_ensure(engine->name, o->sandbox.image, ret, e) < 0)
-        return engine_choice_explain(choice, e);
+        return engine_choice_explain(choice, o->sandbox.image, e);
     if (*choice->why)
         fprintf(stderr, "jerboa: native cannot work here, so it is run by %s: %s\n", engine->name,
                 choice->why);
@@ -320,10 +320,12 @@ static int find_installing(const struct run_options *o, const struct runtime *ru
 
     *ret = *runtime;
     *ret_engine = engine;
-    if (o->deps.n == 0 || engine == &native || !o->sandbox.choice.native_works)
+    if (o->deps.n == 0 || engine == &native)
+        return 0;
+    TRY(container_sibling(runtime, image, e)); /* wherever they are installed, they are for it */
+    if (!o->sandbox.choice.native_works)
         return 0;
     *ret_engine = &native;
-    TRY(container_sibling(runtime, image, e));
     return runtime_ensure_held(image, ret, &held, e);
 }
 

@@ -27,6 +27,7 @@ before(async () => {
   if (only.skip) return;
   const id = await docker('create', 'node:24', 'true');
   await docker('commit', '--change', 'ENV PATH=/of/the/image:/usr/local/bin:/usr/bin:/bin', '--change', 'ENV GREETING=hello HOME=/nowhere LANG=C', id, 'of/others:1');
+  await docker('commit', '--change', 'ENV NODE_VERSION=', id, 'of/others:unversioned');
   await docker('rm', id);
 });
 
@@ -66,6 +67,21 @@ describe('auto', only, () => {
     assertRefused(await runForbidden(['-e', '1'], nowhere), /docker does not answer.*native cannot work here: .*namespaces are forbidden/);
     const s = await connectFor(t, { ...stdio, wrap: forbidden }, [], { ...auto, ...nowhere });
     refused(await s.once('1'), /docker does not answer.*native cannot work here: .*namespaces are forbidden/);
+  });
+
+  test('of an image that was never native\'s, native is not to blame', async (t) => {
+    const s = await connectFor(t, { ...stdio, wrap: forbidden }, [], { ...auto, ...nowhere });
+    const told = await s.once('1', { image: 'of/others:2' });
+    refused(told, /docker does not answer/);
+    assert.doesNotMatch(JSON.stringify(told), /native/);
+    const r = await runForbidden(['--image', 'of/others:2', '-e', '1'], nowhere);
+    assertRefused(r, /docker does not answer/);
+    assert.doesNotMatch(r.stderr, /native/);
+  });
+
+  test('an image that tells no version is given no dependencies, wherever they are installed', async () => {
+    for (const how of [runForbidden, (args) => run(args, { env: auto })])
+      assert.match((await how(['--image', 'of/others:unversioned', '--dep', 'ms@2', '-e', '1'])).stderr, /the image does not tell its version of Node\.js \(NODE_VERSION\)/);
   });
 
   test('where native cannot work dependencies are installed in a container of the same image', async (t) => {
