@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -11,9 +13,10 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "engine/native.h"
+#include "store/lock.h"
 #include "store/store.h"
 
-enum { FILE_MAX = 1 << 20, BUNDLE_MAX = 4 << 20 };
+enum { FILE_MAX = 1 << 20, BUNDLE_MAX = 4 << 20, TRIES = 3 };
 
 static int add_text(struct buf *b, const char *text, struct err *e)
 {
@@ -51,12 +54,27 @@ static int write_file(int dir_fd, const char *name, struct buf *b, struct err *e
     return 0;
 }
 
+/* Again if `jerboa gc` took it between writing and holding. */
+static int hold(int dir_fd, const char *name, struct buf *b, struct err *e)
+{
+    for (int i = 0; i < TRIES; i++) {
+        TRY(write_file(dir_fd, name, b, e));
+        autofd int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || lock_take(fd, LOCK_SH) < 0 || !lock_is_still(dir_fd, name, fd))
+            continue;
+        futimens(fd, NULL); /* used now; in a store that is read-only nothing is removed either */
+        return take_fd(&fd);
+    }
+    return err_sys(e, "hold certificates/%s", name);
+}
+
 int bundle_ensure(const char *const *files, const char *text, char ret[PATH_MAX], struct err *e)
 {
     autofd int         dir = store_ensure("certificates", e);
     char               path[STORE_PATH_MAX], name[SHA256_HEX_SIZE];
     struct sha256      hash;
     autobuf struct buf b;
+    int                fd;
 
     buf_init(&b, BUNDLE_MAX);
     if (dir < 0)
@@ -71,7 +89,8 @@ int bundle_ensure(const char *const *files, const char *text, char ret[PATH_MAX]
     sha256_init(&hash);
     sha256_add(&hash, b.data, b.size);
     sha256_hex(&hash, name);
-    TRY(write_file(dir, name, &b, e));
+    fd = hold(dir, name, &b, e);
+    TRY(fd);
     snprintf(ret, PATH_MAX, "%s/%s", path, name);
-    return 0;
+    return fd;
 }

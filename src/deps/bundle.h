@@ -8,5 +8,6 @@
 #include "base/err.h"
 
 /* Those of native_bundle, of `files` (ended by NULL) and of `text` (or NULL). The file is named by
- * what is in it, so it never changes. */
+ * what is in it, so it never changes. Returns a descriptor that holds it: `jerboa gc` removes those
+ * that nobody used since yesterday. */
 int bundle_ensure(const char *const *files, const char *text, char ret[PATH_MAX], struct err *e);

@@ -186,13 +186,16 @@ void npm_inside_done(struct npm_inside *n)
     free(n->ca);
     for (size_t i = 0; n->files[i]; i++)
         free(n->files[i]);
+    if (*n->bundle)
+        fd_close(&n->bundle_fd);
 }
 
 int npm_inside_bundle(struct npm_inside *n, struct err *e)
 {
     if (!n->files[0] && !n->ca && !native_bundle_is_named())
         return 0;
-    return bundle_ensure((const char *const *)n->files, n->ca, n->bundle, e);
+    n->bundle_fd = bundle_ensure((const char *const *)n->files, n->ca, n->bundle, e);
+    return n->bundle_fd < 0 ? -1 : 0;
 }
 
 void npm_inside_plan(const struct npm_inside *n, struct engine_spec *spec)

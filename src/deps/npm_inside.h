@@ -20,6 +20,7 @@ struct npm_inside {
     char               *ca;               /* certificates as text, or NULL */
     char               *files[3];         /* of certificates, ended by NULL; absolute */
     char                bundle[PATH_MAX]; /* see npm_inside_bundle; or "" */
+    int                 bundle_fd;        /* holds it, if there is one */
 };
 
 /* Says on stderr which file of certificates cannot be read, and goes on, as Node does. */

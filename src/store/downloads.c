@@ -26,7 +26,7 @@ static bool is_any(const char *name)
     return true;
 }
 
-/* Nobody writes it, which would take its lock, and it is as old. */
+/* Nobody writes it or uses it, which would take its lock, and it is as old. */
 static bool is_stale(int dir_fd, const char *name, int fd)
 {
     struct stat st;
@@ -35,10 +35,10 @@ static bool is_stale(int dir_fd, const char *name, int fd)
            lock_take(fd, LOCK_EX | LOCK_NB) == 0 && lock_is_still(dir_fd, name, fd);
 }
 
-static void drop(bool (*is_meant)(const char *name))
+static void drop(const char *part, bool (*is_meant)(const char *name))
 {
     char           path[STORE_PATH_MAX];
-    DIR           *dir = store_path("downloads", path, NULL) < 0 ? NULL : opendir(path);
+    DIR           *dir = store_path(part, path, NULL) < 0 ? NULL : opendir(path);
     struct dirent *d;
 
     while (dir && (d = readdir(dir))) {
@@ -55,10 +55,11 @@ static void drop(bool (*is_meant)(const char *name))
 
 void downloads_sweep(void)
 {
-    drop(is_part);
+    drop("downloads", is_part);
 }
 
 void downloads_drop_old(void)
 {
-    drop(is_any);
+    drop("downloads", is_any);
+    drop("certificates", is_any);
 }

@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -198,6 +199,28 @@ static void test_leftovers(void **state)
         0);
 }
 
+static void test_certificates(void **state)
+{
+    autofree char   *old = str_format("%s/certificates/old", home);
+    autofree char   *held = str_format("%s/certificates/held", home);
+    autofd int       dir = store_ensure("certificates", NULL), holder = -1;
+    struct gc_result r;
+
+    (void)state;
+    assert_int_equal(file_write_text(dir, "old", "x", NULL), 0);
+    assert_int_equal(file_write_text(dir, "held", "x", NULL), 0);
+    assert_int_equal(file_write_text(dir, "new", "x", NULL), 0);
+    set_age(old, 2);
+    set_age(held, 2);
+    holder = open(held, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(flock(holder, LOCK_SH), 0);
+    r = collect(-1);
+    assert_int_not_equal(r.removed_bytes, 0);
+    assert_int_equal(access(old, F_OK), -1);
+    assert_int_equal(access(held, F_OK), 0);
+    assert_int_equal(faccessat(dir, "new", F_OK, 0), 0);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -219,8 +242,8 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_no_store), TEST(test_age),       TEST(test_size),
-        TEST(test_in_use),   TEST(test_leftovers),
+        TEST(test_certificates), TEST(test_no_store), TEST(test_age),
+        TEST(test_size),         TEST(test_in_use),   TEST(test_leftovers),
     };
 
     alarm(60);
