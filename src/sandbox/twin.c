@@ -6,7 +6,10 @@
  * is known. Fetching: init lists; each file that changed inside is downloaded, one after the other,
  * into a landing; then what is gone inside is removed here, unless it changed here.
  *
- * When sending fails nothing is known any more, and the next time all of it is sent. */
+ * What was sent and never listed inside may never have come there: nobody may read it, it lies too
+ * deep. So its absence inside tells nothing, and it is not removed here.
+ *
+ * When sending fails nothing is sure any more, and the next time all of it is sent. */
 #include "sandbox/twin.h"
 
 #include <errno.h>
@@ -98,10 +101,16 @@ static void go_on(struct twin *t)
     later_ask(&t->later);
 }
 
-static void forget_all(struct twin *t)
+/* All is sent again, and what is gone is removed inside again. */
+static void doubt_all(struct twin *t)
 {
-    paths_done(&t->known);
-    paths_init(&t->known, sizeof(struct known));
+    void *value = NULL;
+
+    for (const char *path = NULL; (path = paths_next(&t->known, path, PATHS_AFTER, &value));) {
+        struct known *k = value;
+        k->here = (struct look){-1, 0};
+        k->is_sent = true;
+    }
 }
 
 /* ---- sending: what changed here ---- */
@@ -121,6 +130,16 @@ static void begin_look(struct twin *t)
     files_mark_end(t->mark);
 }
 
+static int add_path(struct buf *list, const char *path, struct err *e)
+{
+    if (buf_add(list, path, strlen(path) + 1) < 0)
+        return err_set(e, ERR_LIMIT,
+                       "the paths in FILES_DIR have more than %d MiB: too much for a daemon on "
+                       "another machine",
+                       LIST_MAX >> 20);
+    return 0;
+}
+
 static bool on_entry(void *owner, const struct files_entry *entry)
 {
     struct twin  *t = owner;
@@ -132,7 +151,8 @@ static bool on_entry(void *owner, const struct files_entry *entry)
     t->bytes += entry->size;
     k = paths_find(&t->known, entry->path);
     if (!k || !is_same(&k->here, &now)) {
-        buf_add(&t->changed, entry->path, strlen(entry->path) + 1);
+        if (add_path(&t->changed, entry->path, &t->err) < 0)
+            return false;
         k = paths_put(&t->known, entry->path);
         k->here = now;
         k->is_sent = true;
@@ -169,10 +189,20 @@ static void for_unseen(struct twin *t,
     }
 }
 
-static void list_gone(struct twin *t, const char *path, const struct known *k)
+static int list_gone(struct twin *t, struct err *e)
 {
-    (void)k;
-    buf_add(&t->gone, path, strlen(path) + 1);
+    struct known *k;
+
+    for (const char *path = NULL; (path = next_unseen(t, path, &k));)
+        TRY(add_path(&t->gone, path, e));
+    return 0;
+}
+
+/* They are gone on both sides. */
+static void forget_gone(struct twin *t)
+{
+    for (size_t at = 0; at < t->gone.size; at += strlen((const char *)t->gone.data + at) + 1)
+        paths_remove(&t->known, (const char *)t->gone.data + at);
 }
 
 static int check_size(const struct twin *t, struct err *e)
@@ -194,6 +224,8 @@ static void on_sent(void *owner, const struct err *e)
     struct twin *t = owner;
 
     t->err = *e;
+    if (!e->kind)
+        forget_gone(t);
     go_on(t);
 }
 
@@ -218,9 +250,8 @@ static void begin_send(struct twin *t)
     t->mark = NULL;
     t->round++;
     files_list(t->files, NULL, on_entry, t);
-    if (check_size(t, &t->err) < 0)
+    if (t->err.kind || check_size(t, &t->err) < 0 || list_gone(t, &t->err) < 0)
         return;
-    for_unseen(t, list_gone);
     if (t->changed.size + t->gone.size == 0) {
         t->state = TWIN_DONE;
         return;
@@ -267,6 +298,33 @@ static void see_changed(struct twin *t, const char *path, const struct look *now
     *wanted = *now;
 }
 
+static size_t depth_of(const char *path)
+{
+    size_t depth = 1;
+
+    for (; *path; path++)
+        depth += *path == '/';
+    return depth;
+}
+
+static void fail_file(struct twin *t, const char *path, const struct err *e)
+{
+    if (t->failed++ == 0)
+        err_set(&t->err, e->kind, "\"%.80s\" was not brought back: %.120s", path, e->msg);
+}
+
+/* What is in one that lies too deep is not listed. */
+static void see_directory(struct twin *t, const char *path)
+{
+    struct err deep = {0};
+
+    paths_put(&t->dirs, path);
+    if (t->state != FETCH_LIST || depth_of(path) < DEPTH_MAX)
+        return;
+    err_set(&deep, ERR_LIMIT, "it lies too deep");
+    fail_file(t, path, &deep);
+}
+
 static void on_listing(void *owner, const struct err *e, const struct listing_row *rows, size_t n,
                        bool cut)
 {
@@ -281,7 +339,7 @@ static void on_listing(void *owner, const struct err *e, const struct listing_ro
         if (!str_starts(rows[i].path, prefix) || !*path)
             continue;
         if (rows[i].kind == ROW_DIR)
-            paths_put(&t->dirs, path);
+            see_directory(t, path);
         else if (t->state == SEND_SEEN)
             see_sent(t, path, &now);
         else
@@ -291,12 +349,6 @@ static void on_listing(void *owner, const struct err *e, const struct listing_ro
 }
 
 /* ---- fetching: one file ---- */
-
-static void fail_file(struct twin *t, const char *path, const struct err *e)
-{
-    if (t->failed++ == 0)
-        err_set(&t->err, e->kind, "\"%.80s\" was not brought back: %.120s", path, e->msg);
-}
 
 static bool on_piece(void *owner, const uint8_t *bytes, size_t size)
 {
@@ -369,11 +421,7 @@ static void on_download(void *owner, const struct err *e, const uint8_t *bytes, 
 static int check_wanted(const struct twin *t, const struct look *wanted, int64_t room,
                         struct err *e)
 {
-    size_t depth = 0;
-
-    for (const char *c = t->next; *c; c++)
-        depth += *c == '/';
-    if (depth >= DEPTH_MAX)
+    if (depth_of(t->next) > DEPTH_MAX)
         return err_set(e, ERR_LIMIT, "it lies too deep");
     if (wanted->size < 0 || wanted->size > room)
         return err_set(e, ERR_LIMIT, "there is no room for so much");
@@ -426,7 +474,7 @@ static void remove_gone(struct twin *t, const char *path, const struct known *k)
 {
     struct stat st;
 
-    if (landing_look(t->dir_fd, path, &st) < 0 || S_ISDIR(st.st_mode) ||
+    if (k->is_sent || landing_look(t->dir_fd, path, &st) < 0 || S_ISDIR(st.st_mode) ||
         !is_same(&k->here, &(struct look){st.st_size, mtime_ns(&st)}))
         return;
     landing_remove(t->dir_fd, path, LANDING_FILE);
@@ -438,7 +486,7 @@ static void remove_gone(struct twin *t, const char *path, const struct known *k)
 static void conclude(struct twin *t)
 {
     if (t->files && t->err.kind)
-        forget_all(t);
+        doubt_all(t);
     if (!t->files && t->cut && !t->err.kind)
         err_set(&t->err, ERR_LIMIT,
                 "/workspace/files has more than is looked at: not all of it was brought back");

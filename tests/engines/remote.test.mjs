@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { answer, assertRefused, copyPrograms, descendants, limit, printed as prints, processes, run, start, tempDir, until, writeFiles } from '../integration/jerboa.mjs';
+import { answer, assertRefused, copyPrograms, descendants, jerboa, limit, printed as prints, processes, run, start, tempDir, until, writeFiles } from '../integration/jerboa.mjs';
 import { connect, connectFor, printed, text, texts, variants } from '../integration/tools.mjs';
 
 const isRemote = /^tcp:/.test(process.env.DOCKER_HOST);
@@ -175,6 +175,17 @@ describe('files of the user on another machine', remotely, () => {
     child.stdin.end();
     assert.equal((await child.ended).status, 0);
     assert.deepEqual(content(dir), { theirs: 'newer' });
+  });
+
+  test('what cannot go in stays here: a file that the server may not read, one that lies too deep', async (t) => {
+    const deep = `${'d/'.repeat(64)}file`, dir = writeFiles(tempDir(t), { closed: 'secret', open: 'o', [deep]: 'deep' });
+    fs.chownSync(path.join(dir, 'closed'), 1234, 1234);
+    fs.chmodSync(path.join(dir, 'closed'), 0o600);
+    const r = quiet(await start(['--bounding-set=-dac_override,-dac_read_search', jerboa, 'run', '--files', dir, ...script((fs) => console.log(JSON.stringify(fs.readdirSync('files').sort())))],
+      { program: 'setpriv', input: '' }).ended);
+    assert.equal(r.stdout, '["d","open"]\n');
+    assert.match(r.stderr, /^jerboa: not everything reached --files: "d\/d\/.*it lies too deep\n$/);
+    assert.deepEqual(content(dir), { closed: 'secret', [deep]: 'deep', open: 'o' });
   });
 
   test('what is too large is said, and not written: a file of holes, a directory that does not fit', async (t) => {

@@ -1,0 +1,382 @@
+/* A twin between a directory of the test's and an inside that is a table: what send_tree, listing
+ * and download would ask a sandbox, they ask it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "base/tree.h"
+#include "sandbox/download.h"
+#include "sandbox/listing.h"
+#include "sandbox/paths.h"
+#include "sandbox/send_tree.h"
+#include "sandbox/twin.h"
+
+enum { LIST_BYTES = 1 << 24 };
+
+struct thing { /* inside */
+    int64_t       size, mtime_ns;
+    enum row_kind kind;
+};
+
+static struct world {
+    struct event_base *base;
+    char               dir[64];
+    int                dir_fd;
+    struct files      *files;
+    struct twin       *twin;
+    struct paths       inside; /* struct thing */
+    const char        *lost;   /* this one never arrives */
+    bool               sending_fails;
+    int64_t            clock_ns;    /* inside */
+    size_t             sent, turns; /* paths of the last sending; of the loop, in the last call */
+    bool               done;
+    struct err         err;
+
+    /* what is asked */
+    void (*on_sent)(void *owner, const struct err *e);
+    void (*on_rows)(void *owner, const struct err *e, const struct listing_row *rows, size_t n,
+                    bool cut);
+    void (*on_file)(void *owner, const struct err *e, const uint8_t *bytes, size_t size,
+                    uint64_t whole);
+    bool (*on_piece)(void *owner, const uint8_t *bytes, size_t size);
+    void         *owner;
+    struct thing *wanted;
+} w;
+
+/* ---- the sandbox ---- */
+
+struct event_base *__wrap_sandbox_base(struct sandbox *s);
+void               __wrap_send_tree_start(struct sandbox *s, const struct send_tree            *tree,
+                                          void (*done)(void *owner, const struct err *e), void *owner);
+struct listing *
+__wrap_listing_start(struct sandbox *s, const char *dir, const struct listing_bounds *bounds,
+                     void (*done)(void *owner, const struct err *e, const struct listing_row *rows,
+                                  size_t n, bool cut),
+                     void *owner);
+struct download *
+__wrap_download_start_pieces(struct sandbox *s, const char *path, size_t max,
+                             bool (*piece)(void *owner, const uint8_t *bytes, size_t size),
+                             void (*done)(void *owner, const struct err *e, const uint8_t *bytes,
+                                          size_t size, uint64_t whole),
+                             void *owner);
+
+static void soon(void (*what)(evutil_socket_t fd, short why, void *arg))
+{
+    assert_int_equal(event_base_once(w.base, -1, EV_TIMEOUT, what, NULL, &(struct timeval){0}), 0);
+}
+
+struct event_base *__wrap_sandbox_base(struct sandbox *s)
+{
+    (void)s;
+    return w.base;
+}
+
+static void write_inside(const char *path, int64_t size)
+{
+    struct thing *thing = paths_put(&w.inside, path);
+
+    *thing = (struct thing){size, ++w.clock_ns, ROW_FILE};
+}
+
+static void tell_sent(evutil_socket_t fd, short why, void *arg)
+{
+    struct err e = {0};
+
+    (void)fd, (void)why, (void)arg;
+    if (w.sending_fails)
+        err_set(&e, ERR_UNAVAILABLE, "no");
+    w.on_sent(w.owner, &e);
+}
+
+void __wrap_send_tree_start(struct sandbox *s, const struct send_tree            *tree,
+                            void (*done)(void *owner, const struct err *e), void *owner)
+{
+    autofree char *list = NULL;
+    size_t         size = 0;
+    struct stat    st;
+
+    (void)s;
+    w.on_sent = done, w.owner = owner, w.sent = 0;
+    assert_return_code(fd_read_text(tree->list_fd, LIST_BYTES, &list, &size, NULL), 0);
+    for (size_t at = 0; at < size && !w.sending_fails; at += strlen(list + at) + 1, w.sent++)
+        if (fstatat(w.dir_fd, list + at, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            paths_remove(&w.inside, list + at);
+        else if (!w.lost || strcmp(w.lost, list + at) != 0)
+            write_inside(list + at, st.st_size);
+    soon(tell_sent);
+}
+
+static void tell_rows(evutil_socket_t fd, short why, void *arg)
+{
+    struct listing_row *rows = calloc(w.inside.n + 1, sizeof *rows);
+    size_t              n = 0;
+    void               *value = NULL;
+
+    (void)fd, (void)why, (void)arg;
+    for (const char *path = NULL; (path = paths_next(&w.inside, path, PATHS_AFTER, &value));) {
+        const struct thing *thing = value;
+        rows[n++] = (struct listing_row){thing->kind, (uint64_t)thing->size, thing->mtime_ns,
+                                         str_format("files/%s", path)};
+    }
+    w.on_rows(w.owner, &(struct err){0}, rows, n, false);
+    for (size_t i = 0; i < n; i++)
+        free((char *)rows[i].path);
+    free(rows);
+}
+
+struct listing *
+__wrap_listing_start(struct sandbox *s, const char *dir, const struct listing_bounds *bounds,
+                     void (*done)(void *owner, const struct err *e, const struct listing_row *rows,
+                                  size_t n, bool cut),
+                     void *owner)
+{
+    (void)s, (void)bounds;
+    assert_string_equal(dir, "files");
+    w.on_rows = done, w.owner = owner;
+    soon(tell_rows);
+    return NULL;
+}
+
+static void tell_file(evutil_socket_t fd, short why, void *arg)
+{
+    size_t   size = (size_t)w.wanted->size;
+    uint8_t *bytes = calloc(1, size + 1);
+
+    (void)fd, (void)why, (void)arg;
+    w.on_piece(w.owner, bytes, size);
+    w.on_file(w.owner, &(struct err){0}, NULL, size, size);
+    free(bytes);
+}
+
+struct download *
+__wrap_download_start_pieces(struct sandbox *s, const char *path, size_t max,
+                             bool (*piece)(void *owner, const uint8_t *bytes, size_t size),
+                             void (*done)(void *owner, const struct err *e, const uint8_t *bytes,
+                                          size_t size, uint64_t whole),
+                             void *owner)
+{
+    (void)s, (void)max;
+    w.on_piece = piece, w.on_file = done, w.owner = owner;
+    w.wanted = paths_find(&w.inside, path + strlen("files/"));
+    assert_non_null(w.wanted);
+    soon(tell_file);
+    return NULL;
+}
+
+/* ---- the world ---- */
+
+static int make_world(void **state)
+{
+    (void)state;
+    w = (struct world){.base = event_base_new(), .dir = "/tmp/jerboa-twin-XXXXXX", .clock_ns = 1};
+    assert_non_null(mkdtemp(w.dir));
+    w.dir_fd = open(w.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    w.files = files_open(w.base, w.dir, NULL, NULL, NULL, NULL);
+    assert_non_null(w.files);
+    paths_init(&w.inside, sizeof(struct thing));
+    w.twin = twin_new((struct sandbox *)&w, 1 << 20);
+    return 0;
+}
+
+static int remove_world(void **state)
+{
+    (void)state;
+    twin_free(w.twin);
+    files_close(w.files);
+    paths_done(&w.inside);
+    event_base_free(w.base);
+    tree_remove(w.dir_fd);
+    fd_close(&w.dir_fd);
+    return rmdir(w.dir);
+}
+
+static void on_done(void *owner, const struct err *e)
+{
+    (void)owner;
+    w.err = *e;
+    w.done = true;
+}
+
+static void wait_for_it(void)
+{
+    for (w.turns = 0; !w.done; w.turns++)
+        event_base_loop(w.base, EVLOOP_ONCE);
+    w.done = false;
+}
+
+static void send_in(void)
+{
+    twin_send(w.twin, w.files, w.dir, on_done, NULL);
+    wait_for_it();
+}
+
+static void fetch(void)
+{
+    twin_fetch(w.twin, w.dir, 0, on_done, NULL);
+    wait_for_it();
+}
+
+static void write_here(const char *path, const char *text)
+{
+    assert_return_code(file_write_text(w.dir_fd, path, text, NULL), 0);
+}
+
+static bool is_here(const char *path)
+{
+    return faccessat(w.dir_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* ---- tests ---- */
+
+static void both_sides_get_what_changed(void **state)
+{
+    (void)state;
+    write_here("mine", "text");
+    send_in();
+    assert_int_equal(w.err.kind, ERR_NONE);
+    assert_non_null(paths_find(&w.inside, "mine"));
+    write_inside("a/theirs", 3);
+    fetch();
+    assert_int_equal(w.err.kind, ERR_NONE);
+    assert_true(is_here("a/theirs"));
+    paths_remove(&w.inside, "a/theirs");
+    paths_remove(&w.inside, "mine");
+    fetch();
+    assert_false(is_here("mine"));
+    assert_false(is_here("a"));
+    send_in();
+    assert_int_equal(w.inside.n, 0);
+}
+
+static void what_never_arrived_is_not_deleted(void **state)
+{
+    (void)state;
+    write_here("mine", "text");
+    w.lost = "mine";
+    send_in();
+    assert_int_equal(w.err.kind, ERR_NONE);
+    fetch();
+    assert_true(is_here("mine"));
+    send_in();
+    fetch();
+    assert_true(is_here("mine"));
+}
+
+static void what_arrived_once_and_not_as_it_is_now_is_not_deleted(void **state)
+{
+    (void)state;
+    write_here("mine", "text");
+    send_in();
+    write_here("mine", "a longer text");
+    w.lost = "mine";
+    paths_remove(&w.inside, "mine"); /* pack says that there is none that may be read */
+    send_in();
+    fetch();
+    assert_true(is_here("mine"));
+}
+
+static void what_was_deleted_does_not_come_back_after_a_sending_that_failed(void **state)
+{
+    (void)state;
+    write_here("kept", "k");
+    write_here("dead", "d");
+    send_in();
+    assert_return_code(unlinkat(w.dir_fd, "dead", 0), errno);
+    w.sending_fails = true;
+    send_in();
+    assert_int_equal(w.err.kind, ERR_UNAVAILABLE);
+    w.sending_fails = false;
+    send_in();
+    assert_int_equal(w.err.kind, ERR_NONE);
+    assert_int_equal(w.sent, 2); /* all of it, and what is gone */
+    assert_null(paths_find(&w.inside, "dead"));
+    fetch();
+    assert_true(is_here("kept"));
+    assert_false(is_here("dead"));
+}
+
+/* Enough of them for more than a list may have. */
+static void paths_that_do_not_fit_are_an_error_and_are_not_deleted(void **state)
+{
+    enum { LONG = 250, LEVELS = 12, FILES = 3000 };
+    char       name[LONG + 1], file[LONG + 16];
+    autofd int fd = fcntl(w.dir_fd, F_DUPFD_CLOEXEC, 3);
+
+    (void)state;
+    files_close(w.files);
+    memset(name, 'n', LONG);
+    name[LONG] = '\0';
+    for (int i = 0; i < LEVELS; i++) {
+        assert_return_code(mkdirat(fd, name, 0755), errno);
+        autofd int inner = tree_open_dir(fd, name);
+        fd_close(&fd);
+        fd = take_fd(&inner);
+    }
+    for (int i = 0; i < FILES; i++) {
+        snprintf(file, sizeof file, "%d%s", i, name + 10);
+        assert_return_code(file_write_text(fd, file, "", NULL), 0);
+    }
+    w.files = files_open(w.base, w.dir, NULL, NULL, NULL, NULL);
+    send_in();
+    assert_int_equal(w.err.kind, ERR_LIMIT);
+    fetch();
+    for (int i = 0; i < FILES; i++) {
+        snprintf(file, sizeof file, "%d%s", i, name + 10);
+        assert_return_code(faccessat(fd, file, F_OK, 0), errno);
+    }
+}
+
+static void what_lies_too_deep_is_told_and_not_deleted(void **state)
+{
+    char       path[2 * 64 + 2] = "";
+    autofd int fd = fcntl(w.dir_fd, F_DUPFD_CLOEXEC, 3);
+
+    (void)state;
+    for (int i = 0; i < 64; i++) {
+        strcat(path, i ? "/d" : "d");
+        assert_return_code(mkdirat(w.dir_fd, path, 0755), errno);
+    }
+    strcat(path, "/f");
+    write_here(path, "deep");
+    w.lost = path; /* a listing ends above it */
+    send_in();
+    assert_int_equal(w.err.kind, ERR_NONE);
+    path[strlen(path) - 2] = '\0';
+    *(struct thing *)paths_put(&w.inside, path) = (struct thing){.kind = ROW_DIR};
+    write_inside("other", 1);
+    fetch();
+    assert_int_equal(w.err.kind, ERR_LIMIT);
+    assert_non_null(strstr(w.err.msg, "it lies too deep"));
+    assert_true(is_here("other"));
+    strcat(path, "/f");
+    assert_true(is_here(path));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_world, remove_world)
+    const struct CMUnitTest tests[] = {
+        TEST(both_sides_get_what_changed),
+        TEST(what_never_arrived_is_not_deleted),
+        TEST(what_arrived_once_and_not_as_it_is_now_is_not_deleted),
+        TEST(what_was_deleted_does_not_come_back_after_a_sending_that_failed),
+        TEST(paths_that_do_not_fit_are_an_error_and_are_not_deleted),
+        TEST(what_lies_too_deep_is_told_and_not_deleted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
