@@ -174,7 +174,8 @@ static bool begin_fetch(struct commands *c)
 {
     if (!twin_of(c) || c->result.n == 0)
         return false;
-    twin_fetch(twin_of(c), box_files_dir(c->turn.box), c->spec->files_quota_bytes, on_fetched, c);
+    twin_fetch(twin_of(c), c->spec->files, box_files_dir(c->turn.box), c->spec->files_quota_bytes,
+               on_fetched, c);
     return true;
 }
 

@@ -153,7 +153,7 @@ static void begin_fetch(struct job *j)
     if (!twin || !j->spec->files)
         return;
     j->waiting = true;
-    twin_fetch(twin, j->files_dir, j->spec->files_quota_bytes, on_fetched, j);
+    twin_fetch(twin, j->spec->files, j->files_dir, j->spec->files_quota_bytes, on_fetched, j);
 }
 
 /* ---- dependencies ---- */

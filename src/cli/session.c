@@ -166,7 +166,7 @@ static void on_run_done(void *owner, const struct run_result *r)
         s->connections = egress_log(sandbox_egress(s->sandbox));
     }
     if (s->twin && !r->facts.lost)
-        twin_fetch(s->twin, source_of(s, "twin"), 0, on_fetched, s);
+        twin_fetch(s->twin, s->files, source_of(s, "twin"), 0, on_fetched, s);
     else
         end_run(s);
 }

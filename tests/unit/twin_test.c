@@ -41,6 +41,7 @@ static struct world {
     struct paths       inside; /* struct thing */
     const char        *lost;   /* this one never arrives */
     bool               sending_fails;
+    bool               is_ending;
     int64_t            clock_ns;    /* inside */
     size_t             sent, turns; /* paths of the last sending; of the loop, in the last call */
     bool               done;
@@ -60,6 +61,7 @@ static struct world {
 /* ---- the sandbox ---- */
 
 struct event_base *__wrap_sandbox_base(struct sandbox *s);
+bool               __wrap_sandbox_is_well(const struct sandbox *s);
 void               __wrap_send_tree_start(struct sandbox *s, const struct send_tree            *tree,
                                           void (*done)(void *owner, const struct err *e), void *owner);
 struct listing *
@@ -83,6 +85,12 @@ struct event_base *__wrap_sandbox_base(struct sandbox *s)
 {
     (void)s;
     return w.base;
+}
+
+bool __wrap_sandbox_is_well(const struct sandbox *s)
+{
+    (void)s;
+    return !w.is_ending;
 }
 
 static void write_inside(const char *path, int64_t size)
@@ -182,7 +190,8 @@ __wrap_download_start_pieces(struct sandbox *s, const char *path, size_t max,
 static int make_world(void **state)
 {
     (void)state;
-    w = (struct world){.base = event_base_new(), .dir = "/tmp/jerboa-twin-XXXXXX", .clock_ns = 1};
+    w = (struct world){
+        .base = event_base_new(), .dir = "/dev/shm/jerboa-twin-XXXXXX", .clock_ns = 1};
     assert_non_null(mkdtemp(w.dir));
     w.dir_fd = open(w.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     w.files = files_open(w.base, w.dir, NULL, NULL, NULL, NULL);
@@ -226,7 +235,7 @@ static void send_in(void)
 
 static void fetch(void)
 {
-    twin_fetch(w.twin, w.dir, 0, on_done, NULL);
+    twin_fetch(w.twin, w.files, w.dir, 0, on_done, NULL);
     wait_for_it();
 }
 
@@ -366,6 +375,86 @@ static void what_lies_too_deep_is_told_and_not_deleted(void **state)
     assert_true(is_here(path));
 }
 
+static void write_many_inside(size_t n)
+{
+    char path[32];
+
+    for (size_t i = 0; i < n; i++) {
+        snprintf(path, sizeof path, "d%zu/f%zu", i % 100, i);
+        write_inside(path, 0);
+    }
+}
+
+static void what_comes_back_can_be_sent_again(void **state)
+{
+    (void)state;
+    write_here("mine", "text");
+    send_in();
+    write_many_inside(TWIN_FILES_MAX + 5);
+    fetch();
+    assert_int_equal(w.err.kind, ERR_LIMIT);
+    assert_non_null(strstr(w.err.msg, "there are 10000 files, and may not be more (and 5 more)"));
+    send_in();
+    assert_int_equal(w.err.kind, ERR_NONE);
+    write_inside("mine", 10); /* one that is here may still change */
+    fetch();
+    assert_non_null(strstr(w.err.msg, "(and 5 more)"));
+    send_in();
+    assert_int_equal(w.err.kind, ERR_NONE);
+}
+
+static void bytes_are_counted_with_those_that_are_here(void **state)
+{
+    (void)state;
+    write_inside("first", 700 << 10);
+    fetch();
+    assert_int_equal(w.err.kind, ERR_NONE);
+    send_in();
+    write_inside("second", 700 << 10);
+    fetch();
+    assert_int_equal(w.err.kind, ERR_LIMIT);
+    assert_false(is_here("second"));
+    write_inside("first", 900 << 10); /* in the place of what it was */
+    paths_remove(&w.inside, "second");
+    fetch();
+    assert_int_equal(w.err.kind, ERR_NONE);
+    send_in();
+    assert_int_equal(w.err.kind, ERR_NONE);
+}
+
+static void others_have_their_turn_while_many_are_removed_or_refused(void **state)
+{
+    (void)state;
+    write_many_inside(TWIN_FILES_MAX);
+    fetch();
+    paths_done(&w.inside);
+    paths_init(&w.inside, sizeof(struct thing));
+    fetch();
+    assert_false(is_here("d1"));
+    assert_true(w.turns > 2);
+    write_many_inside(TWIN_FILES_MAX);
+    assert_return_code(symlinkat("nowhere", w.dir_fd, "d1"), errno);
+    for (int i = 0; i < 100; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "d%d", i);
+        if (i != 1)
+            write_here(name, "in the way");
+    }
+    fetch();
+    assert_non_null(strstr(w.err.msg, "(and 9999 more)"));
+    assert_true(w.turns > 2);
+}
+
+static void a_sandbox_that_ends_is_not_asked_for_the_rest(void **state)
+{
+    (void)state;
+    write_inside("a", 1);
+    w.is_ending = true;
+    fetch();
+    assert_int_equal(w.err.kind, ERR_UNAVAILABLE);
+    assert_false(is_here("a"));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_world, remove_world)
@@ -376,6 +465,10 @@ int main(void)
         TEST(what_was_deleted_does_not_come_back_after_a_sending_that_failed),
         TEST(paths_that_do_not_fit_are_an_error_and_are_not_deleted),
         TEST(what_lies_too_deep_is_told_and_not_deleted),
+        TEST(what_comes_back_can_be_sent_again),
+        TEST(bytes_are_counted_with_those_that_are_here),
+        TEST(others_have_their_turn_while_many_are_removed_or_refused),
+        TEST(a_sandbox_that_ends_is_not_asked_for_the_rest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
