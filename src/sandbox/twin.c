@@ -72,7 +72,8 @@ struct twin {
 
     /* what is under way */
     enum twin_state    state;
-    bool               waiting;
+    bool               waiting, cancelled;
+    struct sending    *sending; /* or NULL */
     struct later       later;
     struct deadline    pause;
     struct files      *files;
@@ -226,6 +227,7 @@ static void on_sent(void *owner, const struct err *e)
 {
     struct twin *t = owner;
 
+    t->sending = NULL;
     t->err = *e;
     if (!e->kind)
         forget_gone(t);
@@ -264,7 +266,7 @@ static void begin_send(struct twin *t)
         return;
     tree.list_fd = list;
     t->waiting = true;
-    send_tree_start(t->sandbox, &tree, on_sent, t);
+    t->sending = send_tree_start(t->sandbox, &tree, on_sent, t);
 }
 
 /* ---- both: what is inside ---- */
@@ -357,7 +359,9 @@ static bool on_piece(void *owner, const uint8_t *bytes, size_t size)
 {
     struct twin *t = owner;
 
-    if (clock_ms() > t->until_ms)
+    if (t->cancelled)
+        err_set(&t->file_err, ERR_CANCELLED, "cancelled");
+    else if (clock_ms() > t->until_ms)
         err_set(&t->file_err, ERR_TIMEOUT, "it takes too long");
     else
         landing_write(&t->landing, bytes, size, &t->file_err);
@@ -556,7 +560,9 @@ static void step(void *owner)
         }
         if (!t->sandbox && !t->err.kind)
             err_set(&t->err, ERR_UNAVAILABLE, "the sandbox is gone");
-        if (!t->sandbox || (t->err.kind && t->failed == 0))
+        if (t->cancelled && !t->err.kind)
+            err_set(&t->err, ERR_CANCELLED, "cancelled");
+        if (!t->sandbox || t->cancelled || (t->err.kind && t->failed == 0))
             t->state = TWIN_DONE;
         switch (t->state) {
         case SEND_LOOK:
@@ -598,6 +604,7 @@ static void begin(struct twin *t, struct files *files, const char *dir,
     t->err = (struct err){0};
     t->bytes = t->growth = 0;
     t->n = t->failed = 0;
+    t->cancelled = false;
     t->gone_until = NULL;
     t->next = NULL;
     t->cut = false;
@@ -648,6 +655,13 @@ struct twin *twin_new(struct sandbox *s, int64_t max_bytes)
     later_init(&t->later, sandbox_base(s), step, t);
     deadline_init(&t->pause, sandbox_base(s), step, t);
     return t;
+}
+
+void twin_cancel(struct twin *t)
+{
+    t->cancelled = t->state != TWIN_IDLE;
+    if (t->sending)
+        send_tree_cancel(t->sending);
 }
 
 void twin_free(struct twin *t)

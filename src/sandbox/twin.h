@@ -30,3 +30,5 @@ void twin_send(struct twin *t, struct files *files, const char *dir,
  * limit. */
 void twin_fetch(struct twin *t, struct files *files, const char *dir, int64_t quota_bytes,
                 void (*done)(void *owner, const struct err *e), void *owner);
+/* What is under way, if something is, goes no further than it must; `done` still comes. */
+void twin_cancel(struct twin *t);

@@ -62,8 +62,9 @@ static struct world {
 
 struct event_base *__wrap_sandbox_base(struct sandbox *s);
 bool               __wrap_sandbox_is_well(const struct sandbox *s);
-void               __wrap_send_tree_start(struct sandbox *s, const struct send_tree            *tree,
+struct sending    *__wrap_send_tree_start(struct sandbox *s, const struct send_tree            *tree,
                                           void (*done)(void *owner, const struct err *e), void *owner);
+void               __wrap_send_tree_cancel(struct sending *s);
 struct listing *
 __wrap_listing_start(struct sandbox *s, const char *dir, const struct listing_bounds *bounds,
                      void (*done)(void *owner, const struct err *e, const struct listing_row *rows,
@@ -76,9 +77,11 @@ __wrap_download_start_pieces(struct sandbox *s, const char *path, size_t max,
                                           size_t size, uint64_t whole),
                              void *owner);
 
+/* In another turn of the loop, which no time at all would not be. */
 static void soon(void (*what)(evutil_socket_t fd, short why, void *arg))
 {
-    assert_int_equal(event_base_once(w.base, -1, EV_TIMEOUT, what, NULL, &(struct timeval){0}), 0);
+    assert_int_equal(
+        event_base_once(w.base, -1, EV_TIMEOUT, what, NULL, &(struct timeval){.tv_usec = 1}), 0);
 }
 
 struct event_base *__wrap_sandbox_base(struct sandbox *s)
@@ -110,8 +113,8 @@ static void tell_sent(evutil_socket_t fd, short why, void *arg)
     w.on_sent(w.owner, &e);
 }
 
-void __wrap_send_tree_start(struct sandbox *s, const struct send_tree            *tree,
-                            void (*done)(void *owner, const struct err *e), void *owner)
+struct sending *__wrap_send_tree_start(struct sandbox *s, const struct send_tree            *tree,
+                                       void (*done)(void *owner, const struct err *e), void *owner)
 {
     autofree char *list = NULL;
     size_t         size = 0;
@@ -126,6 +129,13 @@ void __wrap_send_tree_start(struct sandbox *s, const struct send_tree           
         else if (!w.lost || strcmp(w.lost, list + at) != 0)
             write_inside(list + at, st.st_size);
     soon(tell_sent);
+    return (struct sending *)&w;
+}
+
+void __wrap_send_tree_cancel(struct sending *s)
+{
+    assert_ptr_equal(s, &w);
+    w.sending_fails = true;
 }
 
 static void tell_rows(evutil_socket_t fd, short why, void *arg)
@@ -455,6 +465,36 @@ static void a_sandbox_that_ends_is_not_asked_for_the_rest(void **state)
     assert_false(is_here("a"));
 }
 
+static void what_is_cancelled_tells_its_end_and_is_done_the_next_time(void **state)
+{
+    (void)state;
+    write_here("mine", "text");
+    twin_send(w.twin, w.files, w.dir, on_done, NULL);
+    while (!w.on_sent)
+        event_base_loop(w.base, EVLOOP_ONCE);
+    twin_cancel(w.twin);
+    wait_for_it();
+    assert_int_not_equal(w.err.kind, ERR_NONE);
+    w.sending_fails = false;
+    send_in();
+    assert_int_equal(w.err.kind, ERR_NONE);
+    assert_int_equal(w.sent, 1);
+
+    write_many_inside(100);
+    twin_fetch(w.twin, w.files, w.dir, 0, on_done, NULL);
+    while (!w.on_file)
+        event_base_loop(w.base, EVLOOP_ONCE);
+    twin_cancel(w.twin);
+    wait_for_it();
+    assert_int_equal(w.err.kind, ERR_CANCELLED);
+    assert_false(is_here("d99/f99"));
+    twin_cancel(w.twin); /* nothing is under way */
+    fetch();
+    assert_int_equal(w.err.kind, ERR_NONE);
+    assert_true(is_here("d99/f99"));
+    assert_true(is_here("mine"));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_world, remove_world)
@@ -469,6 +509,7 @@ int main(void)
         TEST(bytes_are_counted_with_those_that_are_here),
         TEST(others_have_their_turn_while_many_are_removed_or_refused),
         TEST(a_sandbox_that_ends_is_not_asked_for_the_rest),
+        TEST(what_is_cancelled_tells_its_end_and_is_done_the_next_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
