@@ -88,7 +88,7 @@ static void on_sent(void *owner, const struct err *e)
 {
     struct commands *c = owner;
 
-    if (e->kind && !c->result.err.kind) {
+    if (e->kind && !c->result.err.kind && !c->cancelled) {
         c->result.err = *e;
         c->result.files_failed = c->turn.box && box_is_usable(c->turn.box);
     }
@@ -172,9 +172,10 @@ static bool begin_send(struct commands *c)
 
 static bool begin_fetch(struct commands *c)
 {
-    if (!twin_of(c) || c->result.n == 0)
+    if (!twin_of(c) || c->cancelled || c->result.n == 0)
         return false;
-    twin_fetch(twin_of(c), box_files_dir(c->turn.box), c->spec->files_quota_bytes, on_fetched, c);
+    twin_fetch(twin_of(c), c->spec->files, box_files_dir(c->turn.box), c->spec->files_quota_bytes,
+               on_fetched, c);
     return true;
 }
 
@@ -278,6 +279,8 @@ struct commands *commands_start(const struct commands_spec *spec, const struct c
 void commands_cancel(struct commands *c)
 {
     c->cancelled = true;
+    if ((c->state == COMMANDS_SEND || c->state == COMMANDS_FETCH) && twin_of(c))
+        twin_cancel(twin_of(c));
     if (c->record)
         record_end(c->record, VERDICT_CANCELLED);
     else if (c->state == COMMANDS_TURN)

@@ -78,6 +78,8 @@ static void on_line(void *owner, const char *line)
 /* What only waits, and has nothing in the box that would end by itself. */
 static void stop_waiting(struct job *j)
 {
+    if ((j->state == JOB_SEND || j->state == JOB_FETCH) && j->turn.box && box_twin(j->turn.box))
+        twin_cancel(box_twin(j->turn.box));
     if (j->request)
         layer_request_cancel(j->request);
     if (j->request || j->state == JOB_TURN)
@@ -122,7 +124,7 @@ static void on_sent(void *owner, const struct err *e)
 {
     struct job *j = owner;
 
-    j->result.files_failed = e->kind && j->turn.box && box_is_usable(j->turn.box);
+    j->result.files_failed = e->kind && !j->cancelled && j->turn.box && box_is_usable(j->turn.box);
     if (e->kind)
         fail(j, e);
     go_on(j);
@@ -153,7 +155,7 @@ static void begin_fetch(struct job *j)
     if (!twin || !j->spec->files)
         return;
     j->waiting = true;
-    twin_fetch(twin, j->files_dir, j->spec->files_quota_bytes, on_fetched, j);
+    twin_fetch(twin, j->spec->files, j->files_dir, j->spec->files_quota_bytes, on_fetched, j);
 }
 
 /* ---- dependencies ---- */

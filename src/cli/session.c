@@ -166,7 +166,7 @@ static void on_run_done(void *owner, const struct run_result *r)
         s->connections = egress_log(sandbox_egress(s->sandbox));
     }
     if (s->twin && !r->facts.lost)
-        twin_fetch(s->twin, source_of(s, "twin"), 0, on_fetched, s);
+        twin_fetch(s->twin, s->files, source_of(s, "twin"), 0, on_fetched, s);
     else
         end_run(s);
 }
@@ -203,6 +203,8 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
         process_signal(p, (int)number);
     else if (s->run)
         run_end(s->run, VERDICT_CANCELLED);
+    else if (!s->sandbox_done)
+        sandbox_stop(s->sandbox); /* what is on its way in or out ends with it */
     s->signal_seen = (int)number;
 }
 
@@ -214,13 +216,16 @@ static void prepare(struct session *s);
 static void on_put(void *owner, const struct err *e)
 {
     struct session *s = owner;
+    enum verdict    verdict = s->signal_seen ? VERDICT_CANCELLED : VERDICT_SANDBOX_LOST;
+    struct err      lost = *e;
 
-    if (!e->kind)
+    if (s->sandbox_done && !lost.kind)
+        err_set(&lost, ERR_UNAVAILABLE, "the sandbox ended");
+    if (!lost.kind)
         prepare(s);
     else
-        on_run_done(s, &(struct run_result){.verdict = VERDICT_SANDBOX_LOST,
-                                            .err = *e,
-                                            .facts = {.lost = true, .code = -1}});
+        on_run_done(s, &(struct run_result){
+                           .verdict = verdict, .err = lost, .facts = {.lost = true, .code = -1}});
 }
 
 static bool put_layer(struct session *s)

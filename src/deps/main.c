@@ -96,7 +96,7 @@ int main(int argc, char **argv)
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would use it; the next one takes over */
     umask(022);                       /* sandboxes read the store as another user */
     signal(SIGPIPE, SIG_IGN);
-    if (argc == 3 && str_starts(argv[1], "pack"))
+    if (argc == 3 && (strcmp(argv[1], "pack") == 0 || strcmp(argv[1], "pack-some") == 0))
         return pack(argv[1], argv[2]);
     document = read_request(&request, &e);
     if (document && make_layer(&request, &result, &e) == 0)

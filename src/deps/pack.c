@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,12 +56,14 @@ static int put_head(struct packing *p, char kind, mode_t mode, const char *name,
 static int pack_file(struct packing *p, int dir_fd, const char *entry, const char *name,
                      struct err *e)
 {
-    autofd int  fd = openat(dir_fd, entry, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    autofd int  fd = openat(dir_fd, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat st;
     uint8_t     bytes[FLUSH_AT];
 
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(e, "read %.120s", name);
+    if (!S_ISREG(st.st_mode)) /* any more */
+        return err_set(e, ERR_UNAVAILABLE, "%.120s is no file any more", name);
     TRY(put_head(p, 'f', st.st_mode, name, (uint64_t)st.st_size, e));
     for (int64_t left = st.st_size; left > 0;) {
         ssize_t n = read(fd, bytes, left < (int64_t)sizeof bytes ? (size_t)left : sizeof bytes);
@@ -130,6 +133,12 @@ static int open_parent(int dir_fd, const char *path)
     return take_fd(&fd);
 }
 
+/* Any other error is the disk's, or ours, and does not say that there is no such file. */
+static bool is_absence(int sys)
+{
+    return sys == ENOENT || sys == ENOTDIR || sys == ELOOP || sys == EACCES;
+}
+
 static int pack_one(struct packing *p, int dir_fd, const char *path, struct err *e)
 {
     const char    *slash = strrchr(path, '/'), *entry = slash ? slash + 1 : path;
@@ -138,11 +147,12 @@ static int pack_one(struct packing *p, int dir_fd, const char *path, struct err 
     struct stat    st;
 
     if (parent < 0 || fstatat(parent, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == EACCES ? 0 : put_head(p, 'x', 0, name, 0, e);
+        return is_absence(errno) ? put_head(p, 'x', 0, name, 0, e)
+                                 : err_sys(e, "read %.120s", path);
     if (S_ISLNK(st.st_mode))
         return pack_link(p, parent, entry, name, e);
     if (!S_ISREG(st.st_mode) || faccessat(parent, entry, R_OK, AT_EACCESS) < 0)
-        return 0;
+        return put_head(p, 'x', 0, name, 0, e);
     return pack_file(p, parent, entry, name, e);
 }
 

@@ -12,5 +12,5 @@
 int pack_tree(const char *dir, int to_fd, struct err *e);
 
 /* Only these: relative paths from a descriptor, each ended by NUL. Links on the way to them are not
- * followed. What cannot be read by us is left out, as are devices and the like. */
+ * followed. What cannot be read by us is as if it were not there, as are devices and the like. */
 int pack_some(const char *dir, int list_fd, int to_fd, struct err *e);

@@ -1,6 +1,7 @@
 // Puts the tree that comes on stdin (deps/pack.c) in the place that is named, whatever was there; or some paths of it, beside what is there.
 const fs = require('node:fs');
 const place = process.argv[1], isAll = process.argv[2] === 'all', buffer = Buffer.alloc(1 << 16);
+const beside = `${place.slice(0, place.lastIndexOf('/'))}/.jerboa-arriving`;
 let from = 0, to = 0;
 function more() {
   from = 0;
@@ -38,16 +39,21 @@ function forget(path) {
     if (e.code === 'ENOSPC' || e.code === 'EIO') throw e; // else there is no such file, which is what is wanted
   }
 }
-// It appears whole, so that who reads it meanwhile sees the old one or the new one. Paths are bytes.
+// It appears whole, so that who reads it meanwhile sees the old one or the new one. Paths are bytes. What is left when we are killed lies outside of
+// the place, and the next one clears it.
 function replace(kind, mode, path, size) {
   if (kind === 'x') return forget(path);
-  const parent = path.subarray(0, path.lastIndexOf('/')), beside = Buffer.concat([parent, Buffer.from(`/.jerboa-${process.pid}`)]);
-  fs.mkdirSync(parent, { recursive: true });
-  make(kind, mode, beside, size);
-  if (fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory()) clear(path);
-  fs.renameSync(beside, path);
+  fs.mkdirSync(path.subarray(0, path.lastIndexOf('/')), { recursive: true });
+  try {
+    make(kind, mode, beside, size);
+    if (fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory()) clear(path);
+    fs.renameSync(beside, path);
+  } catch (e) {
+    clear(beside);
+    throw e;
+  }
 }
-if (isAll) clear(place);
+clear(isAll ? place : beside);
 for (;;) {
   const head = bytes(17), kind = String.fromCharCode(head[0]);
   if (kind === '.') break;

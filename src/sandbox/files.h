@@ -70,7 +70,9 @@ struct files_mark_ops {
 };
 
 /* Any number at a time; each gets all changes, whoever made them. quota_bytes 0: none. What counts
- * is the space that is taken or spoken for, whichever is more, and 512 bytes for each name. */
+ * is the space that is taken or spoken for, whichever is more, and FILES_NAME_COST for each name.
+ */
+enum { FILES_NAME_COST = 512 };
 struct files_mark *files_mark(struct files *f, int64_t quota_bytes,
                               const struct files_mark_ops *ops, void *owner);
 int64_t            files_mark_growth(const struct files_mark *m); /* negative: it shrank */

@@ -11,7 +11,7 @@
 #include "sandbox/paths.h"
 #include "sandbox/watches.h"
 
-enum { FILES_PATH_MAX = 4095, FILES_NAME_COST = 512 };
+enum { FILES_PATH_MAX = 4095 };
 
 /* One entry as it was seen. */
 struct state {

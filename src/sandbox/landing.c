@@ -149,11 +149,10 @@ int landing_look(int dir_fd, const char *path, struct stat *ret)
     return parent < 0 ? -1 : fstatat(parent, name, ret, AT_SYMLINK_NOFOLLOW);
 }
 
-void landing_remove(int dir_fd, const char *path, enum landing_kind kind)
+int landing_remove(int dir_fd, const char *path, enum landing_kind kind)
 {
     const char *name;
     autofd int  parent = open_parent(dir_fd, path, MAKE_NOTHING, &name);
 
-    if (parent >= 0)
-        unlinkat(parent, name, kind == LANDING_DIRECTORY ? AT_REMOVEDIR : 0);
+    return parent < 0 ? -1 : unlinkat(parent, name, kind == LANDING_DIRECTORY ? AT_REMOVEDIR : 0);
 }

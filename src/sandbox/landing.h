@@ -30,6 +30,6 @@ void landing_drop(struct landing *l);
 
 /* What has that name; -1: nothing. */
 int landing_look(int dir_fd, const char *path, struct stat *ret);
-/* Removes a file, or an empty directory; fine if it is something else, or not there. */
+/* Removes a file, or an empty directory; -1: it is something else, or not there. */
 enum landing_kind { LANDING_FILE, LANDING_DIRECTORY };
-void landing_remove(int dir_fd, const char *path, enum landing_kind kind);
+int landing_remove(int dir_fd, const char *path, enum landing_kind kind);

@@ -1,7 +1,8 @@
 /* Theory of operation. Outside, a child reads the tree (`jerboa-layer pack`): the loop does not
  * wait for disks. Inside, a Node makes it anew from its stdin (engine/unpack.cjs): every image has
  * one. Between them this file moves bytes as far as that stdin has room. It is over when both have
- * ended. */
+ * ended; what makes it fail before, a deadline or who cancels it, ends the Node, and that the rest.
+ */
 #include "sandbox/send_tree.h"
 
 #include <fcntl.h>
@@ -15,11 +16,12 @@
 #include "base/str.h"
 #include "engine/layout.h"
 #include "loop/child.h"
+#include "loop/deadline.h"
 #include "loop/later.h"
 #include "loop/stream.h"
 #include "sandbox/process.h"
 
-enum { BUFFER = 1 << 16, SAID_MAX = 2048 };
+enum { BUFFER = 1 << 16, SAID_MAX = 2048, SEND_MS = 600000 };
 
 static const char unpack_text[] =
 #include "unpack.cjs.h"
@@ -27,6 +29,7 @@ static const char unpack_text[] =
 
 struct sending {
     struct later    later;
+    struct deadline deadline;
     struct child    packer;
     struct stream  *in;
     struct process *process; /* NULL: done, or never started */
@@ -53,7 +56,22 @@ static void step(void *owner)
     child_done(&s->packer);
     buf_done(&s->said);
     later_done(&s->later);
+    deadline_done(&s->deadline);
     free(s);
+}
+
+static void give_up(struct sending *s, enum err_kind kind, const char *why)
+{
+    if (!s->process)
+        return; /* it is over, but for its reader */
+    if (!s->err.kind)
+        err_set(&s->err, kind, "%s %s", s->what, why);
+    process_kill(s->process);
+}
+
+static void on_deadline(void *owner)
+{
+    give_up(owner, ERR_TIMEOUT, "takes too long to be put into the sandbox");
 }
 
 static void on_packer_exited(void *owner, int status)
@@ -61,10 +79,8 @@ static void on_packer_exited(void *owner, int status)
     struct sending *s = owner;
 
     s->packer_exited = true;
-    if (s->process && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
-        err_set(&s->err, ERR_UNAVAILABLE, "%s cannot be read; why stands in the log", s->what);
-        process_kill(s->process);
-    }
+    if (!(WIFEXITED(status) && WEXITSTATUS(status) == 0))
+        give_up(s, ERR_UNAVAILABLE, "cannot be read; why stands in the log");
     later_ask(&s->later);
 }
 
@@ -159,8 +175,8 @@ static int start_packer(struct sending *s, struct event_base *base, const struct
     return 0;
 }
 
-void send_tree_start(struct sandbox *sandbox, const struct send_tree      *tree,
-                     void (*done)(void *owner, const struct err *e), void *owner)
+struct sending *send_tree_start(struct sandbox *sandbox, const struct send_tree      *tree,
+                                void (*done)(void *owner, const struct err *e), void *owner)
 {
     const char *argv[] =
         {layout_node, "-e", unpack_text, tree->target, tree->list_fd < 0 ? "all" : "some", NULL},
@@ -175,9 +191,17 @@ void send_tree_start(struct sandbox *sandbox, const struct send_tree      *tree,
     s->owner = owner;
     buf_init(&s->said, SAID_MAX);
     later_init(&s->later, sandbox_base(sandbox), step, s);
+    deadline_init(&s->deadline, sandbox_base(sandbox), on_deadline, s);
+    deadline_set(&s->deadline, SEND_MS);
     if (start_packer(s, sandbox_base(sandbox), tree, &s->err) < 0)
         s->packer_exited = true;
     else
         s->process = process_start(sandbox, &m, &process_ops, s, &s->err);
     later_ask(&s->later);
+    return s;
+}
+
+void send_tree_cancel(struct sending *s)
+{
+    give_up(s, ERR_CANCELLED, "is not wanted in the sandbox any more");
 }

@@ -15,7 +15,10 @@ struct send_tree {
     const char *what;    /* for an error: "the dependencies"; lives for ever */
 };
 
-/* All of it is read before this returns. done is called once, from the loop, also when the sandbox
- * ends meanwhile; no deadline: the sandbox's own end bounds it. */
-void send_tree_start(struct sandbox *s, const struct send_tree            *tree,
-                     void (*done)(void *owner, const struct err *e), void *owner);
+struct sending;
+
+/* What `tree` points to need not outlive the call. done is called once, from the loop, also when
+ * the sandbox ends meanwhile, and after ten minutes with ERR_TIMEOUT. */
+struct sending *send_tree_start(struct sandbox *s, const struct send_tree            *tree,
+                                void (*done)(void *owner, const struct err *e), void *owner);
+void            send_tree_cancel(struct sending *s); /* before done, which still comes */

@@ -6,7 +6,10 @@
  * is known. Fetching: init lists; each file that changed inside is downloaded, one after the other,
  * into a landing; then what is gone inside is removed here, unless it changed here.
  *
- * When sending fails nothing is known any more, and the next time all of it is sent. */
+ * What was sent and never listed inside may never have come there: nobody may read it, it lies too
+ * deep. So its absence inside tells nothing, and it is not removed here.
+ *
+ * When sending fails nothing is sure any more, and the next time all of it is sent. */
 #include "sandbox/twin.h"
 
 #include <errno.h>
@@ -20,6 +23,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "loop/deadline.h"
 #include "loop/later.h"
 #include "sandbox/download.h"
 #include "sandbox/landing.h"
@@ -30,7 +34,7 @@
 enum {
     LIST_MAX = 1 << 23,
     DEPTH_MAX = 64,
-    NAME_COST = 512,   /* of a new file, as the watch counts it for a quota */
+    SLICE_MS = 5,      /* then others have their turn */
     FETCH_MS = 600000, /* then what is left waits for the next time */
 };
 
@@ -55,6 +59,7 @@ enum twin_state {
     SEND_LIST,
     SEND_SEEN,
     FETCH_LIST,
+    FETCH_GONE,
     FETCH_EACH,
     TWIN_DONE,
 };
@@ -67,20 +72,26 @@ struct twin {
 
     /* what is under way */
     enum twin_state    state;
-    bool               waiting;
+    bool               waiting, cancelled;
+    struct sending    *sending; /* or NULL */
     struct later       later;
+    struct deadline    pause;
     struct files      *files;
+    bool               is_fetch;
     struct files_mark *mark;
     const char        *dir;
     int                dir_fd;
     struct buf         changed, gone; /* paths, each ended by NUL */
     struct paths       wanted;        /* struct look: to be fetched */
     struct paths       dirs;          /* inside; no values */
+    char              *gone_until;    /* of the known ones, the last that was looked at */
     const char        *next;          /* of the wanted ones, the last that was begun */
     struct landing     landing;
-    int64_t            bytes, growth, quota_bytes;
+    size_t             n;     /* of files here, and … */
+    int64_t            bytes; /* of all of them */
+    int64_t            growth, quota_bytes;
     int64_t            until_ms;
-    size_t             n, failed;
+    size_t             failed;
     bool               cut;
     struct err         err, file_err; /* file_err: of the one that is on its way */
     void (*done)(void *owner, const struct err *e);
@@ -98,10 +109,16 @@ static void go_on(struct twin *t)
     later_ask(&t->later);
 }
 
-static void forget_all(struct twin *t)
+/* All is sent again, and what is gone is removed inside again. */
+static void doubt_all(struct twin *t)
 {
-    paths_done(&t->known);
-    paths_init(&t->known, sizeof(struct known));
+    void *value = NULL;
+
+    for (const char *path = NULL; (path = paths_next(&t->known, path, PATHS_AFTER, &value));) {
+        struct known *k = value;
+        k->here = (struct look){-1, 0};
+        k->is_sent = true;
+    }
 }
 
 /* ---- sending: what changed here ---- */
@@ -121,6 +138,27 @@ static void begin_look(struct twin *t)
     files_mark_end(t->mark);
 }
 
+static bool count_here(void *owner, const struct files_entry *entry)
+{
+    struct twin *t = owner;
+
+    if (entry->kind == FILES_REGULAR || entry->kind == FILES_LINK) {
+        t->n++;
+        t->bytes += entry->size;
+    }
+    return true;
+}
+
+static int add_path(struct buf *list, const char *path, struct err *e)
+{
+    if (buf_add(list, path, strlen(path) + 1) < 0)
+        return err_set(e, ERR_LIMIT,
+                       "the paths in FILES_DIR have more than %d MiB: too much for a daemon on "
+                       "another machine",
+                       LIST_MAX >> 20);
+    return 0;
+}
+
 static bool on_entry(void *owner, const struct files_entry *entry)
 {
     struct twin  *t = owner;
@@ -129,16 +167,17 @@ static bool on_entry(void *owner, const struct files_entry *entry)
 
     if (entry->kind != FILES_REGULAR && entry->kind != FILES_LINK)
         return true;
-    t->bytes += entry->size;
+    count_here(t, entry);
     k = paths_find(&t->known, entry->path);
     if (!k || !is_same(&k->here, &now)) {
-        buf_add(&t->changed, entry->path, strlen(entry->path) + 1);
+        if (add_path(&t->changed, entry->path, &t->err) < 0)
+            return false;
         k = paths_put(&t->known, entry->path);
         k->here = now;
         k->is_sent = true;
     }
     k->seen = t->round;
-    return ++t->n <= TWIN_FILES_MAX;
+    return t->n <= TWIN_FILES_MAX;
 }
 
 /* Those that were met in this round are passed by. */
@@ -154,25 +193,20 @@ static const char *next_unseen(const struct twin *t, const char *after, struct k
     return NULL;
 }
 
-/* … and those that are met are forgotten. */
-static void for_unseen(struct twin *t,
-                       void (*each)(struct twin *t, const char *path, const struct known *k))
+static int list_gone(struct twin *t, struct err *e)
 {
-    autofree char *at = NULL;
-    struct known  *k;
+    struct known *k;
 
-    for (const char *path = NULL; (path = next_unseen(t, at, &k));) {
-        each(t, path, k);
-        free(at);
-        at = str_dup(path);
-        paths_remove(&t->known, at);
-    }
+    for (const char *path = NULL; (path = next_unseen(t, path, &k));)
+        TRY(add_path(&t->gone, path, e));
+    return 0;
 }
 
-static void list_gone(struct twin *t, const char *path, const struct known *k)
+/* They are gone on both sides. */
+static void forget_gone(struct twin *t)
 {
-    (void)k;
-    buf_add(&t->gone, path, strlen(path) + 1);
+    for (size_t at = 0; at < t->gone.size; at += strlen((const char *)t->gone.data + at) + 1)
+        paths_remove(&t->known, (const char *)t->gone.data + at);
 }
 
 static int check_size(const struct twin *t, struct err *e)
@@ -193,7 +227,10 @@ static void on_sent(void *owner, const struct err *e)
 {
     struct twin *t = owner;
 
+    t->sending = NULL;
     t->err = *e;
+    if (!e->kind)
+        forget_gone(t);
     go_on(t);
 }
 
@@ -218,9 +255,8 @@ static void begin_send(struct twin *t)
     t->mark = NULL;
     t->round++;
     files_list(t->files, NULL, on_entry, t);
-    if (check_size(t, &t->err) < 0)
+    if (t->err.kind || check_size(t, &t->err) < 0 || list_gone(t, &t->err) < 0)
         return;
-    for_unseen(t, list_gone);
     if (t->changed.size + t->gone.size == 0) {
         t->state = TWIN_DONE;
         return;
@@ -230,7 +266,7 @@ static void begin_send(struct twin *t)
         return;
     tree.list_fd = list;
     t->waiting = true;
-    send_tree_start(t->sandbox, &tree, on_sent, t);
+    t->sending = send_tree_start(t->sandbox, &tree, on_sent, t);
 }
 
 /* ---- both: what is inside ---- */
@@ -267,6 +303,33 @@ static void see_changed(struct twin *t, const char *path, const struct look *now
     *wanted = *now;
 }
 
+static size_t depth_of(const char *path)
+{
+    size_t depth = 1;
+
+    for (; *path; path++)
+        depth += *path == '/';
+    return depth;
+}
+
+static void fail_file(struct twin *t, const char *path, const struct err *e)
+{
+    if (t->failed++ == 0)
+        err_set(&t->err, e->kind, "\"%.80s\" was not brought back: %.120s", path, e->msg);
+}
+
+/* What is in one that lies too deep is not listed. */
+static void see_directory(struct twin *t, const char *path)
+{
+    struct err deep = {0};
+
+    paths_put(&t->dirs, path);
+    if (t->state != FETCH_LIST || depth_of(path) < DEPTH_MAX)
+        return;
+    err_set(&deep, ERR_LIMIT, "it lies too deep");
+    fail_file(t, path, &deep);
+}
+
 static void on_listing(void *owner, const struct err *e, const struct listing_row *rows, size_t n,
                        bool cut)
 {
@@ -281,7 +344,7 @@ static void on_listing(void *owner, const struct err *e, const struct listing_ro
         if (!str_starts(rows[i].path, prefix) || !*path)
             continue;
         if (rows[i].kind == ROW_DIR)
-            paths_put(&t->dirs, path);
+            see_directory(t, path);
         else if (t->state == SEND_SEEN)
             see_sent(t, path, &now);
         else
@@ -292,37 +355,34 @@ static void on_listing(void *owner, const struct err *e, const struct listing_ro
 
 /* ---- fetching: one file ---- */
 
-static void fail_file(struct twin *t, const char *path, const struct err *e)
-{
-    if (t->failed++ == 0)
-        err_set(&t->err, e->kind, "\"%.80s\" was not brought back: %.120s", path, e->msg);
-}
-
 static bool on_piece(void *owner, const uint8_t *bytes, size_t size)
 {
     struct twin *t = owner;
 
-    if (clock_ms() > t->until_ms)
+    if (t->cancelled)
+        err_set(&t->file_err, ERR_CANCELLED, "cancelled");
+    else if (clock_ms() > t->until_ms)
         err_set(&t->file_err, ERR_TIMEOUT, "it takes too long");
     else
         landing_write(&t->landing, bytes, size, &t->file_err);
     return !t->file_err.kind;
 }
 
-/* What it counts for the quota as it is. */
-static int64_t cost_here(const struct twin *t, const char *path)
+static bool is_here(const struct twin *t, const char *path, struct stat *ret)
 {
-    struct stat st;
-
-    return landing_look(t->dir_fd, path, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size + NAME_COST
-                                                                          : 0;
+    return landing_look(t->dir_fd, path, ret) == 0 && !S_ISDIR(ret->st_mode);
 }
 
+/* Without what it replaces. */
 static int64_t room_for(const struct twin *t, const char *path)
 {
-    int64_t room = t->max_bytes - t->bytes;
-    int64_t quota = t->quota_bytes - t->growth - NAME_COST + cost_here(t, path);
+    struct stat st;
+    bool        is_there = is_here(t, path, &st);
+    int64_t     room = t->max_bytes - t->bytes, quota = t->quota_bytes - t->growth;
 
+    if (is_there)
+        room += st.st_size;
+    quota += is_there && S_ISREG(st.st_mode) ? st.st_size : -FILES_NAME_COST;
     return t->quota_bytes > 0 && quota < room ? quota : room;
 }
 
@@ -333,15 +393,17 @@ static int64_t mtime_ns(const struct stat *st)
 
 static int land(struct twin *t, const char *path, size_t size, uint64_t whole, struct err *e)
 {
-    int64_t       was = cost_here(t, path);
-    struct stat   st;
+    struct stat   st, old;
+    bool          is_there = is_here(t, path, &old);
     struct known *k;
 
     if (whole > size)
         return err_set(e, ERR_LIMIT, "there is no room for so much");
     TRY(landing_commit(&t->landing, t->dir_fd, &st, e));
-    t->bytes += st.st_size;
-    t->growth += st.st_size + NAME_COST - was;
+    t->n += !is_there;
+    t->bytes += st.st_size - (is_there ? old.st_size : 0);
+    t->growth += st.st_size;
+    t->growth += is_there && S_ISREG(old.st_mode) ? -old.st_size : FILES_NAME_COST;
     k = paths_put(&t->known, path);
     k->here = (struct look){st.st_size, mtime_ns(&st)};
     k->inside = *(const struct look *)paths_find(&t->wanted, path);
@@ -369,16 +431,18 @@ static void on_download(void *owner, const struct err *e, const uint8_t *bytes, 
 static int check_wanted(const struct twin *t, const struct look *wanted, int64_t room,
                         struct err *e)
 {
-    size_t depth = 0;
+    struct stat st;
 
-    for (const char *c = t->next; *c; c++)
-        depth += *c == '/';
-    if (depth >= DEPTH_MAX)
+    if (depth_of(t->next) > DEPTH_MAX)
         return err_set(e, ERR_LIMIT, "it lies too deep");
+    if (t->n >= TWIN_FILES_MAX && !is_here(t, t->next, &st))
+        return err_set(e, ERR_LIMIT, "there are %d files, and may not be more", TWIN_FILES_MAX);
     if (wanted->size < 0 || wanted->size > room)
         return err_set(e, ERR_LIMIT, "there is no room for so much");
     if (clock_ms() > t->until_ms)
         return err_set(e, ERR_TIMEOUT, "it takes too long");
+    if (!sandbox_is_well(t->sandbox))
+        return err_set(e, ERR_UNAVAILABLE, "the sandbox ends");
     return 0;
 }
 
@@ -416,9 +480,8 @@ static void remove_parents(struct twin *t, const char *path)
 
     while ((slash = strrchr(dir, '/'))) {
         *slash = '\0';
-        if (paths_find(&t->dirs, dir))
+        if (paths_find(&t->dirs, dir) || landing_remove(t->dir_fd, dir, LANDING_DIRECTORY) < 0)
             return;
-        landing_remove(t->dir_fd, dir, LANDING_DIRECTORY);
     }
 }
 
@@ -426,20 +489,38 @@ static void remove_gone(struct twin *t, const char *path, const struct known *k)
 {
     struct stat st;
 
-    if (landing_look(t->dir_fd, path, &st) < 0 || S_ISDIR(st.st_mode) ||
-        !is_same(&k->here, &(struct look){st.st_size, mtime_ns(&st)}))
+    if (k->is_sent || !is_here(t, path, &st) ||
+        !is_same(&k->here, &(struct look){st.st_size, mtime_ns(&st)}) ||
+        landing_remove(t->dir_fd, path, LANDING_FILE) < 0)
         return;
-    landing_remove(t->dir_fd, path, LANDING_FILE);
+    t->n -= t->n > 0; /* the watch has bounds of its own */
+    t->bytes -= st.st_size;
     remove_parents(t, path);
+}
+
+static void next_gone(struct twin *t)
+{
+    struct known *k = NULL;
+    /* Where not all is listed, what is not may be there. */
+    const char *path = t->cut ? NULL : next_unseen(t, t->gone_until, &k);
+
+    if (!path) {
+        t->state = FETCH_EACH;
+        return;
+    }
+    remove_gone(t, path, k);
+    free(t->gone_until);
+    t->gone_until = str_dup(path);
+    paths_remove(&t->known, t->gone_until);
 }
 
 /* ---- the step ---- */
 
 static void conclude(struct twin *t)
 {
-    if (t->files && t->err.kind)
-        forget_all(t);
-    if (!t->files && t->cut && !t->err.kind)
+    if (!t->is_fetch && t->err.kind)
+        doubt_all(t);
+    if (t->is_fetch && t->cut && !t->err.kind)
         err_set(&t->err, ERR_LIMIT,
                 "/workspace/files has more than is looked at: not all of it was brought back");
     if (t->failed > 1) {
@@ -450,6 +531,7 @@ static void conclude(struct twin *t)
         files_mark_free(t->mark);
     t->mark = NULL;
     fd_close(&t->dir_fd);
+    free(t->gone_until);
     paths_done(&t->wanted);
     paths_done(&t->dirs);
     buf_done(&t->changed);
@@ -469,11 +551,18 @@ static void finish(struct twin *t)
 static void step(void *owner)
 {
     struct twin *t = owner;
+    int64_t      end_ms = clock_ms() + SLICE_MS;
 
     while (!t->waiting) {
+        if (clock_ms() > end_ms) { /* what is asked for later comes before what others wait for */
+            deadline_set(&t->pause, 0);
+            return;
+        }
         if (!t->sandbox && !t->err.kind)
             err_set(&t->err, ERR_UNAVAILABLE, "the sandbox is gone");
-        if (!t->sandbox || (t->err.kind && t->failed == 0))
+        if (t->cancelled && !t->err.kind)
+            err_set(&t->err, ERR_CANCELLED, "cancelled");
+        if (!t->sandbox || t->cancelled || (t->err.kind && t->failed == 0))
             t->state = TWIN_DONE;
         switch (t->state) {
         case SEND_LOOK:
@@ -485,9 +574,11 @@ static void step(void *owner)
             begin_listing(t);
             break;
         case FETCH_LIST:
-            t->state = FETCH_EACH;
-            if (!t->cut) /* else what is not listed may be there */
-                for_unseen(t, remove_gone);
+            t->state = FETCH_GONE;
+            files_list(t->files, NULL, count_here, t);
+            break;
+        case FETCH_GONE:
+            next_gone(t);
             break;
         case FETCH_EACH:
             begin_next(t);
@@ -503,15 +594,18 @@ static void step(void *owner)
 
 /* ---- beginning and end ---- */
 
-static void begin(struct twin *t, const char *dir, void (*done)(void *owner, const struct err *e),
-                  void *owner)
+static void begin(struct twin *t, struct files *files, const char *dir,
+                  void (*done)(void *owner, const struct err *e), void *owner)
 {
+    t->files = files;
     t->dir = dir;
     t->done = done;
     t->owner = owner;
     t->err = (struct err){0};
     t->bytes = t->growth = 0;
     t->n = t->failed = 0;
+    t->cancelled = false;
+    t->gone_until = NULL;
     t->next = NULL;
     t->cut = false;
     t->landing = landing_none;
@@ -527,8 +621,8 @@ static void begin(struct twin *t, const char *dir, void (*done)(void *owner, con
 void twin_send(struct twin *t, struct files *files, const char *dir,
                void (*done)(void *owner, const struct err *e), void *owner)
 {
-    begin(t, dir, done, owner);
-    t->files = files;
+    begin(t, files, dir, done, owner);
+    t->is_fetch = false;
     t->state = SEND_LOOK;
     if (t->err.kind)
         go_on(t);
@@ -536,11 +630,11 @@ void twin_send(struct twin *t, struct files *files, const char *dir,
         begin_look(t);
 }
 
-void twin_fetch(struct twin *t, const char *dir, int64_t quota_bytes,
+void twin_fetch(struct twin *t, struct files *files, const char *dir, int64_t quota_bytes,
                 void (*done)(void *owner, const struct err *e), void *owner)
 {
-    begin(t, dir, done, owner);
-    t->files = NULL;
+    begin(t, files, dir, done, owner);
+    t->is_fetch = true;
     t->quota_bytes = quota_bytes;
     t->until_ms = clock_ms() + FETCH_MS;
     t->state = FETCH_LIST;
@@ -559,7 +653,15 @@ struct twin *twin_new(struct sandbox *s, int64_t max_bytes)
     *t = (struct twin){.sandbox = s, .max_bytes = max_bytes, .waiting = true, .dir_fd = -1};
     paths_init(&t->known, sizeof(struct known));
     later_init(&t->later, sandbox_base(s), step, t);
+    deadline_init(&t->pause, sandbox_base(s), step, t);
     return t;
+}
+
+void twin_cancel(struct twin *t)
+{
+    t->cancelled = t->state != TWIN_IDLE;
+    if (t->sending)
+        send_tree_cancel(t->sending);
 }
 
 void twin_free(struct twin *t)
@@ -571,5 +673,6 @@ void twin_free(struct twin *t)
         return; /* what is under way ends by itself, and then this */
     paths_done(&t->known);
     later_done(&t->later);
+    deadline_done(&t->pause);
     free(t);
 }

@@ -25,7 +25,10 @@ void twin_free(struct twin *t);
  * `files` is the watch over `dir`, and both must live until then. */
 void twin_send(struct twin *t, struct files *files, const char *dir,
                void (*done)(void *owner, const struct err *e), void *owner);
-/* An error says which file did not come first, and how many; the others are there. What is added to
- * the directory may be `quota_bytes`; 0: no limit. */
-void twin_fetch(struct twin *t, const char *dir, int64_t quota_bytes,
+/* An error says which file did not come first, and how many; the others are there. With them the
+ * directory has no more than may be sent again. What is added to it may be `quota_bytes`; 0: no
+ * limit. */
+void twin_fetch(struct twin *t, struct files *files, const char *dir, int64_t quota_bytes,
                 void (*done)(void *owner, const struct err *e), void *owner);
+/* What is under way, if something is, goes no further than it must; `done` still comes. */
+void twin_cancel(struct twin *t);

@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { answer, assertRefused, copyPrograms, daemonName, descendants, limit, printed as prints, processes, run, start, tempDir, until, writeFiles } from '../integration/jerboa.mjs';
+import { answer, assertRefused, copyPrograms, daemonName, descendants, jerboa, limit, printed as prints, processes, run, start, tempDir, until, writeFiles } from '../integration/jerboa.mjs';
 import { connect, connectFor, printed, text, texts, variants } from '../integration/tools.mjs';
 
 const isRemote = /^tcp:/.test(process.env.DOCKER_HOST);
@@ -190,6 +190,17 @@ describe('files of the user on another machine', remotely, () => {
     assert.deepEqual(content(dir), { theirs: 'newer' });
   });
 
+  test('what cannot go in stays here: a file that the server may not read, one that lies too deep', async (t) => {
+    const deep = `${'d/'.repeat(64)}file`, dir = writeFiles(tempDir(t), { closed: 'secret', open: 'o', [deep]: 'deep' });
+    fs.chownSync(path.join(dir, 'closed'), 1234, 1234);
+    fs.chmodSync(path.join(dir, 'closed'), 0o600);
+    const r = quiet(await start(['--bounding-set=-dac_override,-dac_read_search', jerboa, 'run', '--files', dir, ...script((fs) => console.log(JSON.stringify(fs.readdirSync('files').sort())))],
+      { program: 'setpriv', input: '' }).ended);
+    assert.equal(r.stdout, '["d","open"]\n');
+    assert.match(r.stderr, /^jerboa: not everything reached --files: "d\/d\/.*it lies too deep\n$/);
+    assert.deepEqual(content(dir), { closed: 'secret', [deep]: 'deep', open: 'o' });
+  });
+
   test('what is too large is said, and not written: a file of holes, a directory that does not fit', async (t) => {
     const dir = tempDir(t);
     const r = quiet(await run(['--files', dir, '-e', `import fs from 'node:fs'; fs.ftruncateSync(fs.openSync('files/holes', 'w'), 2 ** 33); fs.writeFileSync('files/small', 's')`]));
@@ -198,6 +209,21 @@ describe('files of the user on another machine', remotely, () => {
     fs.writeFileSync(path.join(dir, 'large'), '');
     fs.truncateSync(path.join(dir, 'large'), 300 << 20);
     assertRefused(quiet(await run(['--files', dir, '-e', 'console.log(1)'])), /FILES_DIR has 300 MiB, which does not fit into the 256 MiB of a sandbox on another machine \(--disk\)/);
+  });
+
+  test('a signal ends what is still on its way in', async (t) => {
+    const dir = writeFiles(tempDir(t), { large: '' });
+    fs.truncateSync(path.join(dir, 'large'), 240 << 20);
+    for (const option of ['--dir', '--files']) {
+      const child = start(['run', option, dir, '-e', 'console.log("up"); setInterval(() => {}, 1000)']);
+      const reader = () => descendants(child.pid).find((p) => p.name === 'jerboa-layer');
+      await until(reader, 'nothing is sent');
+      process.kill(reader().pid, 'SIGSTOP'); // else it might be through by then
+      child.kill('SIGINT');
+      const r = quiet(await child.ended);
+      assert.deepEqual([r.status, r.stdout, r.stderr], [130, '', ''], option);
+    }
+    await until(nothingLeft, 'a container or a volume is left', 10);
   });
 
   test('--dir goes in, and nothing of it comes back', async (t) => {
@@ -224,6 +250,17 @@ describe('tools on another machine', remotely, () => {
     assert.ok(!(await s.exec(id, 'echo e >files/by/exec', 'rm files/first')).isError);
     assert.deepEqual(content(dir), { 'by/code.txt': 'c', 'by/exec': 'e\n', 'by/hand': 'h' });
     printed(await s.once(`import fs from 'node:fs'; console.log(fs.readFileSync('files/by/exec', 'utf8'))`), 'e\n\n');
+  });
+
+  test('a file that finds no room inside is told, and nothing is left of it', async (t) => {
+    const dir = tempDir(t), s = await connectFor(t, variants['stdio, modern'], ['--files', dir, '--disk', '16m']), id = await s.sandbox();
+    fs.writeFileSync(path.join(dir, 'grows'), Buffer.alloc(9 << 20));
+    printed(await s.run(id, `import fs from 'node:fs'; console.log(fs.statSync('files/grows').size)`), `${9 << 20}\n`);
+    fs.writeFileSync(path.join(dir, 'grows'), Buffer.alloc(10 << 20)); // beside the old one
+    assert.match(text(await s.run(id, '1')), /FILES_DIR cannot be put into the sandbox: ENOSPC/);
+    fs.writeFileSync(path.join(dir, 'grows'), 'small');
+    printed(await s.run(id, `import fs from 'node:fs'; console.log(fs.readFileSync('files/grows', 'utf8'), fs.readdirSync('.', { recursive: true }).filter((f) => /arriving|jerboa/.test(f)).length)`), 'small 0\n');
+    assert.deepEqual(content(dir), { grows: 'small' });
   });
 
   test('what a server writes comes with the next call', async (t) => {
