@@ -13,10 +13,50 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/str.h"
 
 int tree_open_dir(int parent_fd, const char *name)
 {
     return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static bool is_plain(const char *name)
+{
+    return *name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+static int enter_plainly(void *owner, int parent_fd, const char *name)
+{
+    (void)owner;
+    return tree_open_dir(parent_fd, name);
+}
+
+int tree_walk_to_parent(int dir_fd, const char                                           *path,
+                        int (*enter)(void *owner, int parent_fd, const char *name), void *owner,
+                        const char **ret_name)
+{
+    autofree char *names = str_dup(path);
+    char          *name = names, *slash;
+    autofd int     fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
+
+    while (fd >= 0 && (slash = strchr(name, '/'))) {
+        *slash = '\0';
+        autofd int inner = is_plain(name) ? enter(owner, fd, name) : (errno = EINVAL, -1);
+        fd_close(&fd);
+        fd = take_fd(&inner);
+        name = slash + 1;
+    }
+    if (fd >= 0 && !is_plain(name)) {
+        fd_close(&fd);
+        errno = EINVAL;
+    }
+    *ret_name = path + (name - names);
+    return take_fd(&fd);
+}
+
+int tree_open_parent(int dir_fd, const char *path, const char **ret_name)
+{
+    return tree_walk_to_parent(dir_fd, path, enter_plainly, NULL, ret_name);
 }
 
 DIR *tree_list(int dir_fd)

@@ -536,11 +536,6 @@ struct twin *box_twin(const struct box *b)
     return b->twin;
 }
 
-const char *box_node_version(const struct box *b)
-{
-    return b->runtime.version;
-}
-
 static int find_sibling(const struct box *b, struct runtime *ret, struct err *e)
 {
     char image[32];

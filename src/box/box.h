@@ -96,7 +96,6 @@ const char        *box_files_dir(const struct box *b);
 /* Who has his turn sends it first and fetches it last; NULL: the sandbox sees the directory itself,
  * or there is none. */
 struct twin *box_twin(const struct box *b);
-const char  *box_node_version(const struct box *b);
 /* Where its dependencies are installed: by its own Node, or, of a container, outside, by one of the
  * store of the same major version; if native cannot work, in a container of the same image. */
 struct box_installing {

@@ -116,23 +116,6 @@ static int pack_dir(struct packing *p, int dir_fd, const char *name, int depth, 
 
 /* ---- some of it ---- */
 
-/* The directory that a path ends in; -1, with errno: it is not there, or no directory. */
-static int open_parent(int dir_fd, const char *path)
-{
-    autofree char *dirs = str_dup(path);
-    char          *rest = dirs, *slash;
-    autofd int     fd = dup(dir_fd);
-
-    while (fd >= 0 && (slash = strchr(rest, '/'))) {
-        *slash = '\0';
-        autofd int inner = tree_open_dir(fd, rest);
-        fd_close(&fd);
-        fd = take_fd(&inner);
-        rest = slash + 1;
-    }
-    return take_fd(&fd);
-}
-
 /* Any other error is the disk's, or ours, and does not say that there is no such file. */
 static bool is_absence(int sys)
 {
@@ -141,9 +124,9 @@ static bool is_absence(int sys)
 
 static int pack_one(struct packing *p, int dir_fd, const char *path, struct err *e)
 {
-    const char    *slash = strrchr(path, '/'), *entry = slash ? slash + 1 : path;
+    const char    *entry;
     autofree char *name = str_format("/%s", path);
-    autofd int     parent = open_parent(dir_fd, path);
+    autofd int     parent = tree_open_parent(dir_fd, path, &entry);
     struct stat    st;
 
     if (parent < 0 || fstatat(parent, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)

@@ -17,55 +17,31 @@
 
 const struct landing landing_none = {.parent_fd = -1, .fd = -1};
 
-enum making { MAKE_NOTHING, MAKE_DIRECTORIES };
-
-static bool is_plain(const char *name)
-{
-    return *name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !strchr(name, '/');
-}
-
 static void give_to_owner(int fd, const struct stat *owner)
 {
     if (geteuid() == 0 && fchown(fd, owner->st_uid, owner->st_gid) < 0)
         return; /* a filesystem without owners: it belongs to whom it belongs */
 }
 
-static int step_into(int fd, const char *name, enum making making, const struct stat *owner)
+static int enter_or_make(void *owner, int parent_fd, const char *name)
 {
-    autofd int inner = is_plain(name) ? tree_open_dir(fd, name) : (errno = EINVAL, -1);
+    autofd int inner = tree_open_dir(parent_fd, name);
 
-    if (inner < 0 && errno == ENOENT && making == MAKE_DIRECTORIES &&
-        mkdirat(fd, name, 0755) == 0) {
-        inner = tree_open_dir(fd, name);
+    if (inner < 0 && errno == ENOENT && mkdirat(parent_fd, name, 0755) == 0) {
+        inner = tree_open_dir(parent_fd, name);
         if (inner >= 0)
             give_to_owner(inner, owner);
     }
     return take_fd(&inner);
 }
 
-/* The directory that a path ends in, and the name in it, which points into the path. */
-static int open_parent(int dir_fd, const char *path, enum making making, const char **ret_name)
+static int make_parent(int dir_fd, const char *path, const char **ret_name)
 {
-    autofree char *names = str_dup(path);
-    char          *name = names, *slash;
-    autofd int     fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
-    struct stat    owner;
+    struct stat owner;
 
-    if (fd < 0 || fstat(dir_fd, &owner) < 0)
+    if (fstat(dir_fd, &owner) < 0)
         return -1;
-    while (fd >= 0 && (slash = strchr(name, '/'))) {
-        *slash = '\0';
-        autofd int inner = step_into(fd, name, making, &owner);
-        fd_close(&fd);
-        fd = take_fd(&inner);
-        name = slash + 1;
-    }
-    if (fd >= 0 && !is_plain(name)) {
-        fd_close(&fd);
-        errno = EINVAL;
-    }
-    *ret_name = path + (name - names);
-    return take_fd(&fd);
+    return tree_walk_to_parent(dir_fd, path, enter_or_make, &owner, ret_name);
 }
 
 static int open_nameless(struct landing *l)
@@ -87,7 +63,7 @@ int landing_open(struct landing *l, int dir_fd, const char *path, struct err *e)
     const char *name;
 
     *l = landing_none;
-    l->parent_fd = open_parent(dir_fd, path, MAKE_DIRECTORIES, &name);
+    l->parent_fd = make_parent(dir_fd, path, &name);
     if (l->parent_fd >= 0 && str_copy(l->name, sizeof l->name, name) < 0)
         errno = ENAMETOOLONG;
     else if (l->parent_fd >= 0 && open_nameless(l) == 0)
@@ -144,7 +120,7 @@ void landing_drop(struct landing *l)
 int landing_look(int dir_fd, const char *path, struct stat *ret)
 {
     const char *name;
-    autofd int  parent = open_parent(dir_fd, path, MAKE_NOTHING, &name);
+    autofd int  parent = tree_open_parent(dir_fd, path, &name);
 
     return parent < 0 ? -1 : fstatat(parent, name, ret, AT_SYMLINK_NOFOLLOW);
 }
@@ -152,7 +128,7 @@ int landing_look(int dir_fd, const char *path, struct stat *ret)
 int landing_remove(int dir_fd, const char *path, enum landing_kind kind)
 {
     const char *name;
-    autofd int  parent = open_parent(dir_fd, path, MAKE_NOTHING, &name);
+    autofd int  parent = tree_open_parent(dir_fd, path, &name);
 
     return parent < 0 ? -1 : unlinkat(parent, name, kind == LANDING_DIRECTORY ? AT_REMOVEDIR : 0);
 }
