@@ -34,13 +34,14 @@ export async function onDocker({ program, home, daemon }) {
     },
     /** What bars are about, once the rounds are over. */
     async figures({ initialize, exec, run_js, 'exec node': node }) {
+      const ratio = (theirs, ours) => theirs && ours && median(theirs) / median(ours); // one of them may have failed
       await server.close();
       const left = [];
       for (let i = 0; i < 20; i++) left.push(await secondsLeft(open, daemon.docker));
       return [
-        { ...dockerBars.ready, value: median(initialize.onDocker) },
-        { ...dockerBars.exec, value: median(exec.docker) / median(exec.onDocker) },
-        { ...dockerBars.run, value: median(node.docker) / median(run_js.onDocker) },
+        { ...dockerBars.ready, value: initialize.onDocker && median(initialize.onDocker) },
+        { ...dockerBars.exec, value: ratio(exec.docker, exec.onDocker) },
+        { ...dockerBars.run, value: ratio(node?.docker, run_js.onDocker) },
         { ...dockerBars.left, value: Math.max(...left) },
       ];
     },

@@ -84,10 +84,10 @@ const named = (pids, name) => pids.filter((pid) => path.basename(look(() => read
 export const residentMiB = (pid) => memory(pid, 'Rss');
 
 /**
- * What each of ten sandboxes, and of those in the pool, takes that wait for their first call: jail, init, and a held Node if there is one.
- * undefined: they do not become as wanted, with so many Nodes for each jail.
+ * What each of ten sandboxes takes that wait for their first call: jail, init, and a held Node if there is one. No pool: more of them would
+ * share more. undefined: they do not become as wanted, with so many Nodes for each jail.
  */
-const ready = (program, env, args, nodes) => withServer(onStdio(program, args, env), async (server) => {
+const ready = (program, env, args, nodes) => withServer(onStdio(program, ['--pool', '0', ...args], env), async (server) => {
   for (let i = 0; i < 10; i++) await server.call('sandbox_initialize', {});
   const all = () => descendants(server.pid), asWanted = (pids) => named(pids, 'node').length === nodes * named(pids, 'jerboa-jail').length;
   for (let i = 0; i < 50 && !asWanted(all()); i++) await pause(100);
