@@ -32,7 +32,7 @@ test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, chaos, docker, l
 	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
 	@tools/test $(ASAN) unit fuzz root escape user conformance
 	@PACKAGES=tests/engines/packages.txt tools/packages $(SUDO)
-	@$(MAKE) --no-print-directory all && tools/test $(BUILD) chaos docker-short remote chaos-docker
+	@$(MAKE) --no-print-directory all && tools/test $(BUILD) chaos docker-short remote
 	@tools/lint
 	@tools/fuzz 10
 	@tools/cross $(SUDO)

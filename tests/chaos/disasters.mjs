@@ -69,6 +69,9 @@ function groupsOf(world, jail) {
 }
 const stands = ([dir, ino]) => { try { return fs.statSync(dir).ino === ino; } catch { return false; } };
 
+/** A container whose client ended between making and starting it goes with the next start. */
+const justStarted = engine === 'native' ? undefined : /^container /;
+
 /** Killed, it leaves them to the server, and the world waits until they are gone. */
 function killJail(world, jail) {
   let groups = [];
@@ -80,7 +83,7 @@ function killJail(world, jail) {
 
 const kill = (whom) => ({
   name: `SIGKILL of ${article(whom)} ${whom}`,
-  leaves: engine === 'native' ? undefined : /^container /, // one that was just being started
+  leaves: justStarted,
   needs: needs[whom], takes: whom === 'server' || whom === 'client' ? whom : undefined, excuse: excuses[whom],
   async strike(world, random, say) {
     const pid = await hit(() => victims[whom](world), random, (found) => (whom === 'jail' ? killJail(world, found) : signal(found, 'SIGKILL')));
@@ -146,7 +149,7 @@ const ofEngines = [
     },
   },
   { // A Node that gets some of its threads and not all hangs for ever (so does a bare one): its call ends at its timeout.
-    name: 'no more processes', mayHangInstalls: true, excuse: new RegExp(`${lost.source}|${notFetched.source}|resource temporarily unavailable|fork|spawn|EAGAIN|ended with|pids|timeout: `, 'i'),
+    name: 'no more processes', mayHangInstalls: true, leaves: justStarted, excuse: new RegExp(`${lost.source}|${notFetched.source}|resource temporarily unavailable|fork|spawn|EAGAIN|ended with|pids|timeout: `, 'i'),
     async strike(world, random, say) {
       const now = +fs.readFileSync(path.join(world.pids, 'pids.current'), 'utf8') + random.below(8);
       fs.writeFileSync(path.join(world.pids, 'pids.max'), `${now}`);
