@@ -59,12 +59,14 @@ function lane(row, y, whos, unit, x) {
 }
 
 function legend(r, whos) {
-  let x = 24;
+  let x = 24, y = 80;
   const entries = [...whos.map((who) => [marks[who].shape, who, [marks[who].name, who !== 'node' && r.peers[who]?.version.replace(/\+.*/, '')].filter(Boolean).join(' ')]),
     [predecessor, 'ghost', 'predecessor, in units of bare node']];
   return entries.flatMap(([shape, kind, words]) => {
-    const drawn = [at(x + 6, 80, shape, kind), text(x + 18, 84, words, 'text', 'font-size="12"')];
-    x += 34 + words.length * 6.5;
+    const width = 34 + words.length * 6.5;
+    if (x + width > WIDTH) [x, y] = [24, y + 20];
+    const drawn = [at(x + 6, y, shape, kind), text(x + 18, y + 4, words, 'text', 'font-size="12"')];
+    x += width;
     return drawn;
   });
 }
