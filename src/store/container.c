@@ -72,14 +72,16 @@ int container_version(const char *program, char ret[64], struct err *e)
     return 0;
 }
 
-/* An image that is not there and a daemon that is not there look the same: so it is asked again
- * what it can only answer. */
+/* An image that is not there and a client that failed look the same to who inspects: only an empty
+ * list says that it is missing, and may be pulled. */
 static int missing(const char *program, const char *image, struct err *e)
 {
-    char version[64];
+    const char *const list[] = {program, "images", "--quiet", image, NULL};
+    struct capture    c = {0};
 
-    TRY(container_version(program, version, e));
-    return err_set(e, ERR_NOT_FOUND, "%s has no image '%.100s'", program, image);
+    TRY(ask(program, list, &c, e));
+    return *c.output ? refuse(program, e)
+                     : err_set(e, ERR_NOT_FOUND, "%s has no image '%.100s'", program, image);
 }
 
 /* "24.1" and "lts" are short for images of node, as on native; for a daemon they are others. */
@@ -105,7 +107,7 @@ int container_find(const char *program, const char *image, struct runtime *ret, 
     TRY(program_on_path(program, path, e));
     TRY(capture_run_quietly(path, inspect, ASK_MS, &c, e));
     if (c.status != 0)
-        return missing(program, image, e);
+        return missing(program, name, e);
     if (str_starts(c.output + strcspn(c.output, " "), " +"))
         return err_set(e, ERR_UNAVAILABLE,
                        "the image '%.80s' declares volumes, which no limit would hold for: it "

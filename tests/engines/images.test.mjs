@@ -121,6 +121,12 @@ describe('images', only, () => {
   after(() => registry.end());
   const fresh = (name) => `${registry.host}/${name}:1`; // each test has a name of its own: no daemon has it
 
+  test('one that the client fails to look at is not taken for missing', async (t) => {
+    const bin = tempDir(t), real = process.env.PATH.split(':').map((d) => path.join(d, 'docker')).find((file) => fs.existsSync(file));
+    fs.writeFileSync(path.join(bin, 'docker'), `#!/bin/sh\n[ "$1 $2" != "image inspect" ] || exit 1\nexec ${real} "$@"\n`, { mode: 0o755 });
+    assertRefused(await run(['--engine', 'docker', '-e', '1'], { env: { PATH: `${bin}:${process.env.PATH}` } }), /^jerboa: docker does not answer/);
+  });
+
   test('by default an agent cannot make the daemon ask a registry', async (t) => {
     const s = await connectFor(t, stdio, [], auto), image = fresh('unasked');
     for (const r of [await s.call('sandbox_initialize', { image }), await s.once('1', { image })])
