@@ -68,7 +68,7 @@ const provoke = {
     return Promise.race(calls.map((call) => call.then((r) => r?.isError ? r : new Promise(() => {}))));
   },
   LOW_MEMORY: async (t) => (await connectFor(t, modern, ['--reserve', '100000g', '--wait', '0'])).once('1'),
-  CANNOT_START: async (t) => (await connectFor(t, { ...modern, lacks: 'jerboa-init' })).call('sandbox_initialize'),
+  CANNOT_START: async (t) => (await connectFor(t, { ...modern, lacks: engine ? 'jerboa-init' : 'jerboa-jail' })).call('sandbox_initialize'),
   STOPPED: async () => (await stopped())[1],
   PORT: async (t) => {
     const foreign = net.createServer().listen(0, '127.0.0.1');

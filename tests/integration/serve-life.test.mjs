@@ -211,7 +211,7 @@ test(`${isSlow ? 60 : 300} runs, one after the other: the server grows by nothin
     for (let i = 0; i < n; i++) assert.equal(text(await s.call('run_js_ephemeral', { code: `console.log(${i})` })), `Node.js process output:\n${i}\n`);
     let open = 0, same = 0;
     const rests = () => { same = fds() === open ? same + 1 : 0; open = fds(); return same > 40; }; // the last one is made, or gone, for good
-    await until(() => jails() === 2 && rests(), () => `other sandboxes are left than those made ahead: ${jails()}, with ${fds()} descriptors`, 90);
+    await until(() => jails() === 2 && rests(), () => `other sandboxes are left than those made ahead: ${jails()}, with ${fds()} descriptors`, engine ? 90 : 30);
     return { kib: rssKiB(s.child.pid), fds: open };
   };
   const [before, after] = [await many(isSlow ? 20 : 100), await many(isSlow ? 40 : 200)]; // descriptors tell after a few
