@@ -65,6 +65,7 @@ struct boxes {
     size_t           ending;
     struct pool     *pool; /* NULL: nothing is made ahead */
     struct deadline  tend; /* the next look at it */
+    bool             fills_soon;
     bool             told_spare_failed;
     struct pressure *pressure; /* on memory */
     struct deadline  relief;   /* the next look at it */

@@ -100,6 +100,7 @@ static void tend(void *owner)
     struct shelf *s;
     int64_t       now = clock_ms();
 
+    all->fills_soon = false;
     if (all->stopped)
         return;
     pool_lower(all->pool, now);
@@ -111,10 +112,14 @@ static void tend(void *owner)
     deadline_set(&all->tend, pool_pause_ms(all->pool, now, TEND_MS));
 }
 
+/* Who takes one does not put off what was due for another: calls that follow each other closely
+ * would else find nothing for as long as they come. */
 void boxes_fill_soon(struct boxes *all)
 {
-    if (all->pool && !all->stopped)
-        deadline_set(&all->tend, FILL_MS);
+    if (!all->pool || all->stopped || all->fills_soon)
+        return;
+    all->fills_soon = true;
+    deadline_set(&all->tend, FILL_MS);
 }
 
 void boxes_spare_ready(struct box *b)

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { assertGone, descendants, engine, freeze, inits, inside, keepers, limit, nativeOnly, tempDir, until } from './jerboa.mjs';
 import { connectTo, programs, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
 
@@ -54,6 +55,20 @@ describe('how many', () => {
     const answers = await Promise.all(Array.from({ length: 12 }, (_, i) => run(s, `console.log(${i})`)));
     answers.forEach((r, i) => says(r, i));
     await filled(s, 4); // 16 MiB each
+    await end(s);
+  });
+
+  test('calls that follow each other closely do not put off the next ones', { ...limit, ...nativeOnly('its sandboxes are not children of the server') }, async (t) => {
+    const s = await serve(t);
+    await filled(s, 2);
+    const { pid } = s.child, children = () => fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').length;
+    const others = children() - 2;
+    let asked = 0, answered = 0, ahead = 0;
+    for (; asked < 60 && ahead < 1; await setTimeout(10)) { // ms: far less than from a call to the next sandbox
+      if (asked - answered < 6) s.call('sandbox_initialize', {}).then(() => answered++, () => {}), asked++;
+      if (asked > 4) ahead = children() - others - asked;
+    }
+    assert.ok(ahead > 0, 'none was made while they came');
     await end(s);
   });
 
