@@ -214,6 +214,17 @@ test('ranges are resolved again when they are old: the same layer if nothing cha
   assert.match(result.stderr, /^warn deps .*what was installed before is used/m);
 });
 
+for (const installer of ['bun', 'npm'])
+  test(`${installer}: packages that were installed one by one are installed together from the cache, with the registry gone`, limit, async (t) => {
+    const store = makeStore(t), registry = await startRegistry(t, { lead: { '1.0.0': plain('one') }, rest: { '2.0.0': plain('two') } });
+    const run = (deps, code) => runIn(store, registry, ['--installer', installer, ...deps.flatMap((dep) => ['--dep', dep]), ...code]).ended;
+    assert.equal(told(await run(['lead@1'], print('lead'))), 'one');
+    assert.equal(told(await run(['rest@2'], print('rest'))), 'two');
+    registry.stop();
+    assert.deepEqual(told(await run(['lead@1', 'rest@2'], ['-e', 'console.log(JSON.stringify([(await import("lead")).default, (await import("rest")).default]))'])), ['one', 'two']);
+    assert.equal(layersOf(store).length, 3);
+  });
+
 const pullIn = (store, registry, args, env = {}) => start(['pull', ...args], { seconds: 100, env: { ...storeEnv(store, registry?.url), ...env } }).ended;
 
 test('pull --deps: sets ahead; who names the same packages and ranges finds them, and nobody is asked', limit, async (t) => {

@@ -10,6 +10,7 @@ export const cases = {
   'environment': 'console.log(process.env, Object.keys(process.env))',
   'working directory': 'console.log(process.cwd(), process.env.PWD); process.chdir("/"); console.log(process.cwd())',
   'ids and masks': 'console.log(process.getuid(), process.getgroups(), process.umask(), process.ppid === 1)',
+  'more memory than there is': 'console.log("before"); const all = []; for (;;) all.push(Buffer.alloc(16 << 20, 1));',
   'limits of memory': raw`
     import v8 from 'node:v8';
     const { heap_size_limit, malloced_memory } = v8.getHeapStatistics();
