@@ -87,6 +87,7 @@ void boxes_free(struct boxes *all); /* when it is empty */
 
 struct event_base *box_base(const struct box *b);
 const char        *box_id(const struct box *b);
+const char        *box_owner(const struct box *b);
 struct sandbox    *box_sandbox(const struct box *b);     /* for who has his turn */
 bool               box_has_runtime(const struct box *b); /* a Node was found or fetched for it */
 bool               box_was_ready(const struct box *b);   /* false: it never came up */

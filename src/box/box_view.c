@@ -20,6 +20,11 @@ const char *box_id(const struct box *b)
     return b->id;
 }
 
+const char *box_owner(const struct box *b)
+{
+    return b->owner;
+}
+
 bool box_has_runtime(const struct box *b)
 {
     return *b->runtime.dir != '\0';

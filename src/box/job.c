@@ -195,7 +195,7 @@ static void begin_layer(struct job *j)
     }
     j->waiting = true;
     j->request = layers_ensure(j->spec->layers, j->spec->deps, j->spec->n_deps, &place.node,
-                               on_line, on_layer, j);
+                               box_owner(j->spec->box), on_line, on_layer, j);
 }
 
 static void on_attached(void *owner, const struct err *e)

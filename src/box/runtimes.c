@@ -13,7 +13,10 @@
 #include "base/version.h"
 #include "engine/native.h"
 #include "loop/child.h"
+#include "loop/deadline.h"
 #include "loop/later.h"
+
+enum { GETTING_MS = 30 * 60 * 1000 }; /* its own steps have limits; somebody may have stopped it */
 
 struct runtime_wait {
     TAILQ_ENTRY(runtime_wait) entry;
@@ -29,13 +32,14 @@ struct getting {
     const struct engine *engine;
     char                *image;
     TAILQ_HEAD(runtime_waits, runtime_wait) waits;
-    struct child   child; /* jerboa-fetch, when it had to be asked */
-    int            answer_fd;
-    struct later   later;
-    bool           may_pull, fetches;
-    bool           is_telling; /* those who wait, one after the other */
-    struct runtime runtime;
-    struct err     err;
+    struct child    child; /* jerboa-fetch, when it had to be asked */
+    int             answer_fd;
+    struct later    later;
+    struct deadline deadline;
+    bool            may_pull, fetches;
+    bool            is_telling; /* those who wait, one after the other */
+    struct runtime  runtime;
+    struct err      err;
 };
 
 /* An image of a container engine that was there. */
@@ -81,6 +85,7 @@ static void getting_free(struct getting *g)
 {
     LIST_REMOVE(g, entry);
     later_done(&g->later);
+    deadline_done(&g->deadline);
     fd_close(&g->answer_fd);
     free(g->image);
     free(g);
@@ -153,6 +158,13 @@ static void on_fetched(void *owner, int status)
     later_ask(&g->later);
 }
 
+static void on_late(void *owner)
+{
+    struct getting *g = owner;
+
+    child_kill(&g->child); /* its end is the answer */
+}
+
 static int fetch(struct getting *g, struct event_base *base, struct err *e)
 {
     bool               is_native = g->engine == &native;
@@ -174,6 +186,7 @@ static int fetch(struct getting *g, struct event_base *base, struct err *e)
     TRY(child_start(&g->child, base, program, argv, (const char *const *)environ, fds, on_fetched,
                     g, e));
     g->fetches = true;
+    deadline_set(&g->deadline, GETTING_MS);
     return 0;
 }
 
@@ -192,6 +205,7 @@ static struct getting *getting_new(struct runtimes *r, const struct engine *engi
     TAILQ_INIT(&g->waits);
     LIST_INSERT_HEAD(&r->all, g, entry);
     later_init(&g->later, r->base, tell_all, g);
+    deadline_init(&g->deadline, r->base, on_late, g);
     if (runtimes_find(r, engine, image, &g->runtime, &g->err) < 0 && g->err.kind == ERR_NOT_FOUND) {
         g->err = (struct err){0};
         fetch(g, r->base, &g->err);

@@ -120,7 +120,7 @@ static int wait_for(const struct install_spec *spec, const struct wanted *w, str
         return -1;
     deadline_init(&i.tell, i.base, on_time, &i);
     deadline_set(&i.tell, FIRST_MS);
-    layers_ensure(ret->layers, w->deps, w->n, &node, on_progress, on_done, &i);
+    layers_ensure(ret->layers, w->deps, w->n, &node, "", on_progress, on_done, &i);
     event_base_dispatch(i.base);
     deadline_done(&i.tell);
     *e = i.result.err;

@@ -1,11 +1,12 @@
 /* Theory of operation. A request either finds its layer in the store, a matter of a few system
- * calls, or joins the making of its key. A making is one child; what it prints on stderr is told to
- * all its requests, what it prints on stdout is the answer. When both pipes have ended each request
- * looks for the layer and holds it by itself; the child goes on for as long as the disk takes, and
- * the making is over when it was reaped.
+ * calls, or joins the making of its key. Makings take turns by owner, some at a time: each is an
+ * installer with as much memory as it may want. A making is one child; what it prints on stderr is
+ * told to all its requests, what it prints on stdout is the answer. When both pipes have ended each
+ * request looks for the layer and holds it by itself; the child goes on for as long as the disk
+ * takes, and the making is over when it was reaped.
  *
- * Callbacks record; `making_step` and `request_step` decide. A making that nobody waits for any
- * more is killed, and stays in the list until it is over. */
+ * Callbacks record; `layers_step`, `making_step` and `request_step` decide. A making that nobody
+ * waits for any more is killed, and stays in the list until it is over. */
 #include "deps/layers.h"
 
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include "base/json.h"
 #include "base/program.h"
 #include "base/str.h"
+#include "base/turns.h"
 #include "base/version.h"
 #include "deps/installer.h"
 #include "deps/sources.h"
@@ -31,20 +33,26 @@
 enum {
     ANSWER_MAX = 2 << 20, /* output, each byte escaped */
     LINE_BYTES_MAX = 4096,
+    MAKINGS_MAX = 4,            /* at once */
+    WAIT_MS = 5 * 60 * 1000,    /* for its turn */
     MAKING_MS = 30 * 60 * 1000, /* its own steps have limits; another process may be waited for */
     SYNC_MS = 10000,            /* for the disk, at our end */
 };
 
 struct making {
+    struct place    place; /* first: it is found by it */
     struct making  *next;
     struct layers  *layers;
+    json_t         *request; /* NULL: it has begun */
     char            key[LAYER_KEY_SIZE];
     struct child    child;
     struct stream  *answer_stream, *lines_stream;
     struct buf      answer;
     struct deadline deadline;
     struct later    later;
+    struct err      err; /* it could not begin */
     bool            exited, answer_ended, lines_ended, timed_out;
+    bool            told_wait;
     bool            abandoned; /* nobody joins it any more */
     bool            told; /* what it does now nobody waits for, but it should come to its end */
 };
@@ -66,6 +74,8 @@ struct layers {
     char                  installer[16], identity[SOURCES_IDENTITY_SIZE];
     struct making        *makings;
     struct layer_request *requests;
+    struct turns          turns;
+    struct later          later;
 };
 
 /* ---- requests ---- */
@@ -99,6 +109,22 @@ static bool is_awaited(const struct making *m)
     return false;
 }
 
+/* It ends without a child's help. */
+static void end_unmade(struct making *m)
+{
+    m->exited = m->answer_ended = m->lines_ended = true;
+    later_ask(&m->later);
+}
+
+static void abandon(struct making *m)
+{
+    m->abandoned = true;
+    if (m->request)
+        end_unmade(m);
+    else
+        child_kill(&m->child);
+}
+
 void layer_request_cancel(struct layer_request *r)
 {
     struct making *m = r->making;
@@ -106,10 +132,8 @@ void layer_request_cancel(struct layer_request *r)
     if (r->result.hold.fd >= 0)
         layer_release(&r->result.hold);
     request_free(r);
-    if (m && !m->told && !is_awaited(m)) {
-        m->abandoned = true;
-        child_kill(&m->child);
-    }
+    if (m && !m->told && !is_awaited(m))
+        abandon(m);
 }
 
 /* ---- a making: its end ---- */
@@ -121,6 +145,9 @@ static void making_free(struct making *m)
     while (*at != m)
         at = &(*at)->next;
     *at = m->next;
+    turns_drop(&m->layers->turns, &m->place);
+    later_ask(&m->layers->later);
+    json_decref(m->request);
     child_done(&m->child);
     stream_free(m->answer_stream);
     stream_free(m->lines_stream);
@@ -135,7 +162,14 @@ static void read_error(const struct making *m, const json_t *answer, struct err 
     const char *sentence = json_string_value(json_object_get(answer, "error"));
     json_int_t  kind = json_integer_value(json_object_get(answer, "kind"));
 
-    if (m->timed_out)
+    if (m->err.kind)
+        *e = m->err;
+    else if (m->timed_out && m->request)
+        err_set(e, ERR_LIMIT,
+                "other dependencies are being installed, and its turn did not come within %d "
+                "minutes: try again later",
+                WAIT_MS / 60000);
+    else if (m->timed_out)
         err_set(e, ERR_TIMEOUT, "installing the dependencies took more than %d minutes",
                 MAKING_MS / 60000);
     else if (!answer)
@@ -180,6 +214,7 @@ static void tell_answer(struct making *m)
     const char           *note;
 
     m->told = m->abandoned = true; /* who comes now looks for itself */
+    later_ask(&m->layers->later);
     answer = json_parse((const char *)m->answer.data, m->answer.size, NULL);
     read_error(m, answer, &failed);
     note = json_string_value(json_object_get(answer, "note"));
@@ -258,7 +293,10 @@ static void on_late(void *owner)
     struct making *m = owner;
 
     m->timed_out = true;
-    child_kill(&m->child);
+    if (m->request)
+        end_unmade(m);
+    else
+        child_kill(&m->child);
 }
 
 static const struct stream_ops answer_ops = {.input = on_answer};
@@ -272,9 +310,7 @@ static int request_fd(const json_t *request, struct err *e)
     autofree char *text = json_dumps(request, JSON_COMPACT);
     autofd int     fd = memfd_create("jerboa-layer", MFD_CLOEXEC);
 
-    if (!text)
-        return err_set(e, ERR_INVALID, "a dependency's name or range is not UTF-8");
-    if (fd < 0 || fd_write_all(fd, text, strlen(text)) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+    if (!text || fd < 0 || fd_write_all(fd, text, strlen(text)) < 0 || lseek(fd, 0, SEEK_SET) < 0)
         return err_sys(e, "memory for a request");
     return take_fd(&fd);
 }
@@ -285,7 +321,10 @@ static json_t *describe(const struct layers *l, const char *key, const struct la
     json_t *deps = json_object();
 
     for (size_t i = 0; i < set->n; i++)
-        json_object_set_new(deps, set->deps[i].name, json_string(set->deps[i].range));
+        if (json_object_set_new(deps, set->deps[i].name, json_string(set->deps[i].range)) < 0) {
+            json_decref(deps);
+            return NULL; /* it is no UTF-8 */
+        }
     return json_pack(
         "{s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:b, s:b}", "version", version_own,
         "dependencies", deps, "key", key, "installer", l->installer, "identity", set->installer,
@@ -318,26 +357,64 @@ static int spawn(struct making *m, const json_t *request, struct err *e)
     return 0;
 }
 
-static struct making *making_start(struct layers *l, const char *key, const struct layer_set *set,
-                                   const struct layers_node *node, struct err *e)
+static void begin(struct making *m)
 {
-    struct making   *m = calloc(1, sizeof *m);
-    autojson json_t *request = describe(l, key, set, node);
+    autojson json_t *request = m->request;
+
+    m->request = NULL;
+    deadline_set(&m->deadline, MAKING_MS);
+    if (spawn(m, request, &m->err) < 0)
+        end_unmade(m);
+}
+
+static size_t count_running(const struct layers *l)
+{
+    size_t n = 0;
+
+    for (const struct making *m = l->makings; m; m = m->next)
+        n += !m->request && !m->exited && !m->told;
+    return n;
+}
+
+static void tell_who_waits(struct layers *l)
+{
+    for (struct making *m = l->makings; m; m = m->next) {
+        if (m->request && !m->told_wait)
+            tell_line(m, "waiting: other dependencies are being installed");
+        m->told_wait = true;
+    }
+}
+
+/* Room may have come. */
+static void layers_step(void *owner)
+{
+    struct layers *l = owner;
+    struct making *m;
+
+    while (count_running(l) < MAKINGS_MAX && (m = (struct making *)turns_take(&l->turns)))
+        if (!m->exited) /* else it waited for too long, or nobody waits for it */
+            begin(m);
+    tell_who_waits(l);
+}
+
+static struct making *making_new(struct layers *l, const char *key, json_t *request,
+                                 const char *whose)
+{
+    struct making *m = calloc(1, sizeof *m);
 
     if (!m)
         abort();
     m->layers = l;
     m->next = l->makings;
     l->makings = m;
+    m->request = json_incref(request);
     str_copy(m->key, sizeof m->key, key);
     buf_init(&m->answer, ANSWER_MAX);
     later_init(&m->later, l->spec.base, making_step, m);
     deadline_init(&m->deadline, l->spec.base, on_late, m);
-    if (spawn(m, request, e) < 0) {
-        making_free(m);
-        return NULL;
-    }
-    deadline_set(&m->deadline, MAKING_MS);
+    deadline_set(&m->deadline, WAIT_MS);
+    turns_add(&l->turns, &m->place, whose, m);
+    later_ask(&l->later);
     return m;
 }
 
@@ -352,11 +429,12 @@ static struct making *making_of(struct layers *l, const char *key)
 /* ---- the whole ---- */
 
 static int look_or_make(struct layer_request *r, const struct layer_set *set,
-                        const struct layers_node *node, struct err *e)
+                        const struct layers_node *node, const char *whose, struct err *e)
 {
-    struct layers *l = r->layers;
-    char           key[LAYER_KEY_SIZE];
-    int            found;
+    struct layers   *l = r->layers;
+    autojson json_t *request = NULL;
+    char             key[LAYER_KEY_SIZE];
+    int              found;
 
     if (set->n == 0)
         return err_set(e, ERR_INVALID, "there is no dependency to install");
@@ -370,10 +448,13 @@ static int look_or_make(struct layer_request *r, const struct layer_set *set,
         r->result.output = "the dependencies had been installed before";
         return 0;
     }
+    request = describe(l, key, set, node);
+    if (!request)
+        return err_set(e, ERR_INVALID, "a dependency's name or range is not UTF-8");
     r->making = making_of(l, key);
     if (!r->making)
-        r->making = making_start(l, key, set, node, e);
-    return r->making ? 0 : -1;
+        r->making = making_new(l, key, request, whose);
+    return 0;
 }
 
 /* What was built in an image is for this image: others have other libraries. */
@@ -385,7 +466,7 @@ static char *identity_of(const struct layers *l, const struct layers_node *node)
 }
 
 struct layer_request *layers_ensure(struct layers *l, const struct layer_dep *deps, size_t n,
-                                    const struct layers_node *node,
+                                    const struct layers_node *node, const char *whose,
                                     void (*progress)(void *owner, const char *line),
                                     void (*done)(void *owner, const struct layer_result *r),
                                     void *owner)
@@ -405,7 +486,7 @@ struct layer_request *layers_ensure(struct layers *l, const struct layer_dep *de
                                 .owner = owner};
     l->requests = r;
     later_init(&r->later, l->spec.base, request_step, r);
-    look_or_make(r, &set, node, &r->result.err);
+    look_or_make(r, &set, node, whose, &r->result.err);
     if (!r->making)
         later_ask(&r->later);
     return r;
@@ -426,6 +507,8 @@ struct layers *layers_new(const struct layers_spec *spec, struct err *e)
     str_copy(l->installer, sizeof l->installer, installer->name);
     sources_identity(config, installer->name, l->identity);
     npm_config_free(config);
+    turns_init(&l->turns);
+    later_init(&l->later, spec->base, layers_step, l);
     return l;
 }
 
@@ -454,5 +537,6 @@ void layers_free(struct layers *l)
             child_end(&l->makings->child);
         making_free(l->makings);
     }
+    later_done(&l->later);
     free(l);
 }

@@ -45,9 +45,10 @@ struct layer_result {
 };
 
 /* done is called once, from the loop, and the request is gone then; progress before that, a line
- * each time (may be NULL). What is passed need not outlive the call. */
+ * each time (may be NULL). What is passed need not outlive the call. `whose`: who has the turn if
+ * something must be installed; "": nobody's, each request has its own. */
 struct layer_request *layers_ensure(struct layers *l, const struct layer_dep *deps, size_t n,
-                                    const struct layers_node *node,
+                                    const struct layers_node *node, const char *whose,
                                     void (*progress)(void *owner, const char *line),
                                     void (*done)(void *owner, const struct layer_result *r),
                                     void *owner);

@@ -12,12 +12,12 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/turns.h"
 #include "box/room.h"
 #include "loop/deadline.h"
 #include "loop/later.h"
 #include "tools/errors.h"
 #include "tools/progress.h"
-#include "tools/turns.h"
 #include "tools/words.h"
 
 enum {

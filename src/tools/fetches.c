@@ -16,14 +16,14 @@
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/str.h"
+#include "base/turns.h"
 #include "base/version.h"
 #include "loop/child.h"
 #include "loop/deadline.h"
 #include "loop/later.h"
 #include "loop/stream.h"
-#include "tools/turns.h"
 
-enum { READ_ROOM = 1 << 18 };
+enum { READ_ROOM = 1 << 18, WAIT_MS = 2 * 60 * 1000 /* for its turn */ };
 
 /* How many may run when one more begins. Eight slow ones may take a minute: a call that has none
  * need not wait for them, and an owner who has none not for the calls of others. */
@@ -92,6 +92,14 @@ static void on_too_late(void *owner)
 {
     struct fetch *f = owner;
 
+    if (!f->runs) {
+        err_set(&f->err, ERR_LIMIT,
+                "others ask the registry, and its turn did not come within %d s: try again later",
+                WAIT_MS / 1000);
+        f->exited = f->ended = true;
+        later_ask(&f->fetches->later);
+        return;
+    }
     err_set(&f->err, ERR_TIMEOUT, "it took longer than %lld s", (long long)f->limit_ms / 1000);
     child_kill(&f->child);
 }
@@ -224,6 +232,7 @@ struct fetch *fetch_start(
     f->owner = owner;
     buf_init(&f->text, FETCHES_ANSWER_MAX + 1); /* buf_text ends it */
     deadline_init(&f->deadline, all->base, on_too_late, f);
+    deadline_set(&f->deadline, WAIT_MS);
     TAILQ_INSERT_TAIL(&all->all, f, entry);
     turns_add(&all->turns, &f->place, mcp_call_owner(call), call);
     later_ask(&all->later);

@@ -1,5 +1,5 @@
 /* fetches - jerboa-fetch at work for calls: some at a time; the rest wait,
- * and owners take turns (tools/turns.h).
+ * and owners take turns (base/turns.h).
  *
  * What a registry says is parsed and unpacked there, so the loop never stands still; what comes
  * back is an answer of at most FETCHES_ANSWER_MAX bytes. */

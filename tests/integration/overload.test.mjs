@@ -1,9 +1,11 @@
 // More calls than a server's limits allow: they wait, owners in turns, for a bounded time; then they are told to try again. Nobody starves.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import fs from 'node:fs';
+import http from 'node:http';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { engine, isRoot, keepers, limit, nothingAhead, start, tempDir, until } from './jerboa.mjs';
+import { descendants, engine, isRoot, keepers, limit, nothingAhead, start, tempDir, until } from './jerboa.mjs';
 import { modern } from './mcp.mjs';
 import { connectTo, inside, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
 
@@ -226,6 +228,26 @@ function startHog(t, group) {
 }
 
 const nodesOf = (s) => inside(s.pid).filter((name) => /^node|^MainThread/.test(name)).length;
+
+test('many dependencies at once: four are installed at a time, the others wait and are told so', limit, async (t) => {
+  let answer; // of the registry, which has the installers wait
+  const answers = new Promise((resolve) => { answer = resolve; });
+  const registry = http.createServer(async (req, res) => { await answers; res.writeHead(404).end('{}'); }).listen(0, '127.0.0.1');
+  await once(registry, 'listening');
+  t.after(() => { registry.closeAllConnections(); registry.close(); });
+  const s = await serveIn(t, ['env', `npm_config_registry=http://127.0.0.1:${registry.address().port}/`]);
+  const layers = () => descendants(s.pid).filter((p) => p.name === 'jerboa-layer').length;
+  let waiting = 0;
+  const onprogress = ({ message }) => { waiting += message === 'waiting: other dependencies are being installed'; };
+  const install = (who, name) => who.call('run_js_ephemeral', { code: '1', dependencies: [{ name, version: '1' }] }, { timeout: 170_000, onprogress });
+  const calls = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => install(s.ada, `jerboa-none-${name}`)).concat(install(s.bob, 'jerboa-none-g'));
+  await until(() => waiting === 3, () => `${waiting} wait`);
+  await until(() => layers() >= 4, () => `${layers()} are installed`);
+  assert.equal(layers(), 4);
+  answer();
+  for (const r of await Promise.all(calls)) refused(r, /^The dependencies could not be installed: /);
+  await until(() => layers() === 0, 'installers live on');
+});
 
 describe('memory is short', limit, () => {
   const skip = !(isRoot && fs.existsSync('/sys/fs/cgroup/memory/tasks')) && 'only root makes a cgroup around the server; this one is of cgroup v1';

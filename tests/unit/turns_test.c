@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "tools/turns.h"
+#include "base/turns.h"
 
 /* What waits has a name of two letters: whose it is, which one. */
 struct waiter {

@@ -1,4 +1,4 @@
-#include "tools/turns.h"
+#include "base/turns.h"
 
 #include <stdlib.h>
 #include <string.h>
