@@ -102,6 +102,8 @@ static void on_deadline(void *owner)
     struct process *p = owner;
     bool            may_send = !p->exited;
 
+    if (!p->sandbox) /* it is lost, and the step is on its way */
+        return;
     for (int i = STREAM_OUT; i <= STREAM_ERR; i++)
         may_send |= !p->ended[i] && p->received[i] < WINDOW_FROM_INIT;
     if (may_send && !p->progress)

@@ -180,8 +180,9 @@ static void take_error(struct sandbox *s, const struct frame *f)
     struct err e = {0};
 
     message_take_error(f, &e);
-    sandbox_fail(s, e.kind, e.msg);
-    s->err.sys = e.sys;
+    if (!s->err.kind)
+        s->err = e;
+    later_ask(&s->later);
 }
 
 static void to_egress(struct sandbox *s, const struct frame *f)
