@@ -49,7 +49,7 @@ class Client {
 }
 
 test('a thousand clients: each has its answer, or is told when to try again', limit, async (t) => {
-  const N = 1000, EACH_KIB = 64; // of the server's memory, for a session with its connection; measured: 3, and 7 with a call that waits
+  const N = 1000, EACH_KIB = 16; // of the server's memory, for a session with its connection; measured: 3, and 7 with a call that waits
   const { url, pid } = await serveHttp(t, ['--sandboxes', '8', '--wait', '3s']);
   await new Client(url).open();
   const before = { fds: descriptors(pid), kib: rssKiB(pid) };

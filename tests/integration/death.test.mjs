@@ -4,22 +4,13 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
+import { Random } from '../chaos/random.mjs';
 import { assertGone, copyPrograms, deadCgroups, printed, processes, run, start, sweep, tempDir, until } from './jerboa.mjs';
 
 const limit = { timeout: 180_000 };
 const busy = `import { spawn } from "node:child_process";
   spawn("sh", ["-c", "setsid sleep 1000 & sleep 1000"], { detached: true, stdio: "inherit" }).unref();
   console.log("ready"); setInterval(() => {}, 1e6)`;
-
-/** A mulberry32: the same seed, the same moments. */
-function random(seed) {
-  return () => {
-    seed = (seed + 0x6d2b79f5) | 0;
-    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /** Programs of its own, and places that must stay empty. */
 function prepare(t) {
@@ -45,11 +36,11 @@ async function ready(world, child) {
 test('SIGKILL of jerboa at 50 moments', { timeout: 300_000 }, async (t) => {
   const world = prepare(t);
   const seed = +(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
-  const next = random(seed);
+  const random = new Random(seed);
   const took = [];
   t.diagnostic(`SEED=${seed}`);
   for (let i = 0; i < 50; i++) {
-    const child = world.start(), ms = next() * 150;
+    const child = world.start(), ms = random.next() * 150;
     const end = performance.now() + ms;
     await until(() => performance.now() >= end, '');
     child.kill('SIGKILL');

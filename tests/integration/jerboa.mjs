@@ -254,7 +254,7 @@ export const leftovers = (dir, ...places) => [
   ...places.flatMap((place) => list(place).map((name) => path.join(place, name))),
 ];
 
-/** Nothing is left, soon; death.test.mjs holds a quarter of fifty ends to a second, whatever else the machine does. */
+/** Nothing is left, soon; death.test.mjs holds half of fifty ends to a second, whatever else the machine does. */
 export async function assertGone(dir, ...places) {
   let last;
   await until(() => (last = leftovers(dir, ...places)).length === 0, () => `left behind: ${last.join(', ')}`);

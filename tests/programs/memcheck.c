@@ -1,8 +1,8 @@
 /* memcheck LOGS PROGRAM [ARG…] - becomes the program under valgrind, with a helper beside it.
  *
- * Debian 12's valgrind does not know pidfd_open, pidfd_send_signal and openat2, without which no
- * sandbox starts. So a child of this process, which is not traced, makes those calls and passes the
- * descriptors (SCM_RIGHTS); build/libmemcheck-calls.so (memcheck_calls.c), which is preloaded, asks
+ * Debian 12's valgrind does not know pidfd_open and openat2, without which no sandbox starts. So a
+ * child of this process, which is not traced, makes those calls and passes the descriptors
+ * (SCM_RIGHTS); build/libmemcheck-calls.so (memcheck_calls.c), which is preloaded, asks
  * it. The process keeps its pid, and the helper dies with it. Jails, init and Node run as ever. */
 #include <fcntl.h>
 #include <linux/openat2.h>
