@@ -77,7 +77,7 @@ function judgeMemory(name, samples, bound) {
 /** So many at a time, each until `work` says that there is no more. */
 const inParallel = (atOnce, work) => Promise.all(Array.from({ length: atOnce }, async (_, i) => { while (await work(i)); }));
 
-const sized = (more) => ['--pool', `${POOL}`, '--pool-memory', TINY ? '32m' : '48m', '--memory', '128m', ...more];
+const sized = (more, pool = POOL) => ['--pool', `${pool}`, '--pool-memory', TINY ? '32m' : '48m', '--memory', '128m', ...more];
 
 // ---- part 1 ----
 
@@ -96,7 +96,7 @@ async function manyRuns(home) {
     await upTo(20 + RUNS);
     w.stop();
     const seconds = (performance.now() - began) / 1e3;
-    judge(`${RUNS} runs`, true, `${seconds.toFixed(0)} s, ${(RUNS / seconds).toFixed(1)} a second`);
+    console.log(`${RUNS} runs: ${seconds.toFixed(0)} s, ${(RUNS / seconds).toFixed(1)} a second`);
     const after = await comeBack(`${RUNS} runs`, servers, home, before);
     judgeMemory(`${RUNS} runs`, w.samples.runs, BOUND_KIB.runs);
     return { runs: RUNS, seconds, before, after, samples: w.samples };
@@ -121,11 +121,11 @@ function dress(c, era) {
 
 async function mixed(home) {
   const url = await registry(), env = { JERBOA_HOME: home, npm_config_registry: `${url}/` };
-  const args = (files, log) => sized(['--files', files, '--idle', TINY ? '2s' : '20s', '--audit', path.join(log, 'audit.jsonl'), '--timeout', '20s']);
+  const args = (files, log, pool) => sized(['--files', files, '--idle', TINY ? '2s' : '20s', '--audit', path.join(log, 'audit.jsonl'), '--timeout', '20s'], pool);
   const own = tempDir(t), shared = tempDir(t);
   const stdio = await connect({ mode: 'legacy' }, args(own, tempDir(t)), env);
   t.after(() => stdio.close());
-  const http = await serveHttp(t, [...args(shared, tempDir(t)), ...(TINY ? ['--pool', '0'] : []), '--tokens', tokensFile(t, ['ada', 'bob'])], { env, seconds: MINUTES * 60 + 1800 });
+  const http = await serveHttp(t, [...args(shared, tempDir(t), TINY ? 0 : POOL), '--tokens', tokensFile(t, ['ada', 'bob'])], { env, seconds: MINUTES * 60 + 1800 });
   // With tokens each name's folder is a kind of sandbox: none of them is always kept ready.
   const servers = { stdio: { pid: stdio.pid, spares: POOL }, http: { pid: http.pid, spares: 0, port: new URL(http.url).port } };
 
