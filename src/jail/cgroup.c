@@ -172,9 +172,10 @@ static void remove_tree(int parent, const char *name, const char *path)
     DIR           *dir = fd < 0 ? NULL : fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 3));
     struct dirent *d;
 
+    if (fd >= 0)
+        found.version->kill(fd, path);
     if (!dir)
         return;
-    found.version->kill(fd, path);
     while ((d = readdir(dir)))
         if (d->d_type == DT_DIR && d->d_name[0] != '.') {
             autofree char *below = str_format("%s/%s", path, d->d_name);
