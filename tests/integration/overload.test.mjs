@@ -250,7 +250,7 @@ test('many dependencies at once: four are installed at a time, the others wait a
 });
 
 describe('memory is short', limit, () => {
-  const skip = !(isRoot && fs.existsSync('/sys/fs/cgroup/memory/tasks')) && 'only root makes a cgroup around the server; this one is of cgroup v1';
+  const skip = !isRoot ? 'only root makes a cgroup around the server' : !process.env.CI && !fs.existsSync('/sys/fs/cgroup/memory/tasks') && 'the cgroup around the server is of v1';
   const MiB = 1 << 20;
 
   test('what was made ahead goes first, new sandboxes wait, the kernel has to kill nobody; then all comes back', { ...limit, skip }, async (t) => {
