@@ -61,6 +61,14 @@ static void stop_watching(struct carry *c)
     c->reading = false;
 }
 
+/* The kernel may have no memory for it, or the user no watches left: then nobody would hear of this
+ * connection before it has been silent for too long. */
+static void watch(struct carry *c, struct event *event)
+{
+    if (event_add(event, NULL) < 0)
+        fail(c, 0, ERR_UNAVAILABLE, "it cannot be watched");
+}
+
 /* ---- bytes ---- */
 
 static void write_out(struct carry *c)
@@ -76,7 +84,7 @@ static void write_out(struct carry *c)
         c->ops->sent(c->owner, (size_t)n);
     }
     if (c->out.size > 0 && may > 0)
-        event_add(c->writable, NULL);
+        watch(c, c->writable);
     else if (c->out.size == 0)
         later_ask(&c->step);
 }
@@ -96,7 +104,7 @@ static void want_input(struct carry *c)
         return;
     c->reading = wanted;
     if (wanted)
-        event_add(c->readable, NULL);
+        watch(c, c->readable);
     else
         event_del(c->readable);
 }
@@ -177,7 +185,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     write_out(c);
 }
 
-static void watch_socket(struct carry *c)
+static void make_events(struct carry *c)
 {
     c->readable = event_new(c->base, c->fd, EV_READ | EV_PERSIST, on_readable, c);
     c->writable = event_new(c->base, c->fd, EV_WRITE, on_writable, c);
@@ -193,8 +201,8 @@ static int begin(struct carry *c, const struct ip *address)
     c->fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (c->fd < 0 || (connect(c->fd, (struct sockaddr *)&to, size) < 0 && errno != EINPROGRESS))
         return -1;
-    watch_socket(c);
-    event_add(c->writable, NULL);
+    make_events(c);
+    watch(c, c->writable);
     deadline_set(&c->deadline, CONNECT_MS);
     return 0;
 }
@@ -276,7 +284,7 @@ struct carry *carry_adopt(struct event_base *base, int fd, const struct carry_sp
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* the peers decide */
     c->fd = fd;
     c->connected = true;
-    watch_socket(c);
+    make_events(c);
     deadline_set(&c->deadline, c->idle_ms);
     want_input(c);
     return c;
@@ -340,6 +348,6 @@ bool carry_is_sending(const struct carry *c)
 void carry_go_on(struct carry *c)
 {
     if (c->connected && c->out.size > 0 && !c->err.kind)
-        event_add(c->writable, NULL);
+        watch(c, c->writable);
     want_input(c);
 }
