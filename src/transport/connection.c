@@ -148,12 +148,19 @@ static void die(struct connection *c)
     want_work(c);
 }
 
+/* The kernel may have no memory for it: then nobody would hear of this connection again. */
+static void watch(struct connection *c, struct event *event)
+{
+    if (event_add(event, NULL) < 0)
+        die(c);
+}
+
 static void set_deaf(struct connection *c, bool deaf)
 {
     if (deaf && !c->deaf)
         event_del(&c->readable);
     if (!deaf && c->deaf)
-        event_add(&c->readable, NULL);
+        watch(c, &c->readable);
     c->deaf = deaf;
 }
 
@@ -215,7 +222,7 @@ static void flush(struct connection *c)
             shrink(&c->out, &c->out_from, KEPT_ROOM);
         if (sent > 0)
             set_due(c, IDLE_MS); /* it does read */
-        event_add(&c->writable, NULL);
+        watch(c, &c->writable);
     }
     count(c);
 }
@@ -271,7 +278,7 @@ static void queue(struct connection *c, const char *data, size_t size)
     while (c->all->output > c->all->output_max)
         drop_slowest(c->all);
     if (c->state != DEAD && !c->gathers)
-        event_add(&c->writable, NULL);
+        watch(c, &c->writable);
 }
 
 void connection_write(struct connection *c, const void *data, size_t size)
@@ -636,8 +643,8 @@ void connections_add(struct connections *all, int fd_take)
     buf_init(&c->out, OUTPUT_MAX);
     event_assign(&c->readable, all->base, c->fd, EV_READ | EV_PERSIST, on_readable, c);
     event_assign(&c->writable, all->base, c->fd, EV_WRITE, on_writable, c);
-    event_add(&c->readable, NULL);
     begin_request(c);
+    watch(c, &c->readable);
 }
 
 /* While a request comes and nothing waits to be read, only the request's time counts. */
