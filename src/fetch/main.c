@@ -117,12 +117,13 @@ static const struct job *find(const char *name, int words)
 
 /* Nothing that whoever started us left open is for the processes that read foreign bytes; and none
  * of them reads this program's input. */
-static void leave_behind(void)
+static int leave_behind(struct err *e)
 {
     int fd = open("/dev/null", O_RDWR);
 
     if (fd < 0 || dup2(fd, 0) < 0 || close_range(3, ~0U, 0) < 0)
-        perror("jerboa: descriptors");
+        return err_sys(e, "leave descriptors behind");
+    return 0;
 }
 
 #define ANSWER "--answer"
@@ -158,19 +159,19 @@ int main(int argc, char **argv)
                         "search QUERY SCOPE | readme NAME\n");
         return 2;
     }
-    leave_behind();
     if (answer)
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would read it; the next one cleans up */
     umask(022);                           /* sandboxes read the store as another user */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL);       /* we wait for our children */
     setlocale(LC_CTYPE, "C.UTF-8"); /* libarchive reads names by it */
-    if (job->run(argv + 2 + answer, &result, &e) < 0) {
+    if (leave_behind(&e) < 0 || job->run(argv + 2 + answer, &result, &e) < 0) {
         fprintf(answer ? stdout : stderr, "%s%s\n", answer ? "" : "jerboa: ", e.msg);
         return status_of(e.kind);
     }
     if (printf("%s\n", buf_text(&result)) < 0 || fflush(stdout) != 0) {
-        fprintf(stderr, "jerboa: write to stdout: %s\n", strerror(errno));
+        if (!answer) /* else who asked says that there is none */
+            fprintf(stderr, "jerboa: write to stdout: %s\n", strerror(errno));
         return 1;
     }
     return 0;
