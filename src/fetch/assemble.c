@@ -145,9 +145,14 @@ static int assemble(struct line *l, const char *range, entry_check *check, char 
     downloads_sweep();
     TRY(line_resolve(l, node_package, &(struct line_want){.range = range}, &release, e));
     TRY(runtime_name(release.version, name, e));
-    if (entry_look(runtimes, name, check, NULL, &damage) < 0)
+    if (entry_look(runtimes, name, check, NULL, &damage) < 0) {
+        if (!err_is_lasting(&damage)) { /* we cannot look just now */
+            *e = damage;
+            return -1;
+        }
         dprintf(2, "jerboa: %s in the store is damaged (%s): fetching it again\n", name,
                 damage.msg);
+    }
     TRY(ensure(l, runtimes, name, &release, check, e));
     TRY(store_path("runtimes", path, e));
     snprintf(ret_dir, PATH_MAX, "%s/%s", path, name);
