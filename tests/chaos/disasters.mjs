@@ -4,7 +4,7 @@
 //   strike   (world, random, say): hits, tells whom with `say`, and returns how it is undone (or nothing); null: nobody was there to be hit
 //   takes    who dies of it: 'server' (that of HTTP or that of stdio), 'client'. Their calls are lost, all others' are answered
 //   excuse   texts of errors that it excuses; without one, every call of who survives succeeds
-//   mayHangInstalls  an installer may hang, which is given 300 seconds: longer than anybody waits here, so nobody installs
+//   mayHangInstalls  an installer may hang, which is given 300 seconds: longer than anybody waits here, so no call asks for packages (plan.mjs)
 //   leaves   what may stay until the next start
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';

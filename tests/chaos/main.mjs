@@ -37,7 +37,8 @@ function schedule(random) {
 async function assertAnswers(url) {
   const r = request(1, 'tools/call', { name: 'run_js_ephemeral', arguments: { code: 'console.log(6 * 7)' } });
   const [answer] = (await messages(await post(url, r.body, r.headers))).filter((m) => m.id === 1);
-  assert.match(JSON.stringify(answer.result?.content ?? answer), /output:\\n42\\n/, 'the server does not work as before');
+  const told = JSON.stringify(answer.result?.content ?? answer);
+  assert.match(told, /output:\\n42\\n/, `the server does not work as before: ${told}`);
 }
 
 const unanswered = (client) => client.facts.filter((f) => f.sent && !client.facts.some((g) => g.answered === f.sent || g.lost === f.sent));
@@ -69,11 +70,11 @@ const bad = /Sanitizer|runtime error|Assertion|assert/;
 
 async function round(world, struck, random) {
   const told = [], took = {};
-  const needs = struck.flatMap((d) => d.needs ?? []);
+  const needs = struck.flatMap((d) => d.needs ?? []), mayHang = struck.some((d) => d.mayHangInstalls), layers = world.layers();
   const server = await world.serve(random.below(3) === 0 ? ['--pool', '0', '--hold', '0'] : []);
   world.clients = [];
   world.waits = [];
-  for (const kind of ['stdio', 'legacy', 'modern']) world.join(kind, planFor(random.child(), `${kind}${random.below(1e6)}`, needs, struck.some((d) => d.mayHangInstalls)));
+  for (const kind of ['stdio', 'legacy', 'modern']) world.join(kind, planFor(random.child(), `${kind}${random.below(1e6)}`, needs, mayHang));
 
   // The disaster, in one of four rounds before anybody is settled.
   if (random.below(4) > 0) await until(() => world.clients.every((c) => c.fact('ready')), 'the clients are not served');
@@ -115,6 +116,8 @@ async function round(world, struck, random) {
   const left = () => world.leftovers().filter((what) => !may.some((m) => m.test(what)));
   await until(() => left().length === 0, () => `left behind: ${left().join(', ')}`, bound / 1000);
   took.gone = performance.now() - ended;
+
+  if (mayHang) assert.deepEqual(world.layers(), layers, 'somebody installs where an installer may hang');
 
   // Every call has its answer.
   const totals = { calls: 0, lost: 0, failed: 0, written: [] };

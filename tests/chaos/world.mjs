@@ -188,9 +188,12 @@ export async function makeWorld() {
       for (const name of list(places.files).filter((n) => !n.startsWith('kept-'))) fs.rmSync(path.join(places.files, name)); // of calls that were lost
     },
 
+    /** What was installed, by its keys. */
+    layers: () => list(path.join(places.store, 'layers')).filter((name) => !name.startsWith('.')).sort(),
+
     /** Whoever finds a layer finds all of it. */
     checkLayers() {
-      for (const key of list(path.join(places.store, 'layers')).filter((name) => !name.startsWith('.'))) {
+      for (const key of world.layers()) {
         const dir = path.join(places.store, 'layers', key);
         for (const name of Object.keys(JSON.parse(fs.readFileSync(path.join(dir, 'package.json'), 'utf8')).dependencies))
           assert.equal(fs.readFileSync(path.join(dir, 'node_modules', name, 'index.js'), 'utf8'), contentOf(name), `${key} lacks ${name}`);
