@@ -88,7 +88,7 @@ const kill = (whom) => ({
   async strike(world, random, say) {
     const pid = await hit(() => victims[whom](world), random, (found) => (whom === 'jail' ? killJail(world, found) : signal(found, 'SIGKILL')));
     say(pid);
-    return pid && undefined;
+    return pid === null ? null : undefined;
   },
 });
 
@@ -98,7 +98,7 @@ const stop = (whom) => ({
   async strike(world, random, say) {
     const pid = await hit(() => victims[whom](world), random, halt);
     say(pid);
-    return pid && (() => { signal(pid, 'SIGCONT'); });
+    return pid === null ? null : () => { signal(pid, 'SIGCONT'); };
   },
 });
 

@@ -5,7 +5,8 @@
 //   - FILES_DIR has what calls wrote and what was there before; the store is valid; the next start works at once.
 //
 // N rounds (default: each disaster once). SEED fixes the disasters, their order and moments, who is hit among those that are there, and what clients ask;
-// the kernel still decides how far everybody has come at that moment. ONLY=WORDS takes the disasters whose name has them; ENGINE=docker another engine.
+// the kernel still decides how far everybody has come at that moment. ONLY=WORDS takes the disasters whose name has them; ENGINE=docker another engine. TRACE=1
+// tells of a round that failed where, what the server logged, and what each client saw last.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -21,7 +22,8 @@ const chosen = disasters.filter((d) => d.name.includes(process.env.ONLY ?? ''));
 assert.notEqual(chosen.length, 0, `no disaster has '${process.env.ONLY}' in its name`);
 const rounds = +(process.env.N || chosen.length);
 const promise = engine === 'native' ? 1000 : 5000, bound = 10_000; // ms: what is promised of a quiet machine, and what fails
-console.log(`SEED=${seed} N=${rounds}`);
+const replay = [`SEED=${seed} N=${rounds}`, process.env.ONLY && `ONLY='${process.env.ONLY}'`, engine !== 'native' && `ENGINE=${engine}`].filter(Boolean).join(' ');
+console.log(replay);
 
 /** Which disasters, round by round: every one once, then any, and two at once in every third round. */
 function schedule(random) {
@@ -169,7 +171,7 @@ for (const [i, struck] of plan.entries()) {
       `next start ${took.start.toFixed(0)} ms; ${((performance.now() - began) / 1000).toFixed(1)} s`);
     passed++;
   } catch (e) {
-    console.log(`not ok ${i + 1} - ${name}: ${e.message.slice(0, 3000)}\n  replay: make chaos SEED=${seed} N=${rounds}`);
+    console.log(`not ok ${i + 1} - ${name}: ${e.message.slice(0, 3000)}\n  replay: make chaos ${replay}`);
     if (process.env.TRACE) console.log(e.stack, world.server?.text('stderr').slice(-2000), world.clients.map((c) => [c.log.slice(-1000), JSON.stringify(c.facts.slice(-4))]));
     failed++;
     await endAll();
