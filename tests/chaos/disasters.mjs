@@ -39,13 +39,16 @@ const named = (name) => (world) => world.find(name).map((p) => p.pid);
 /** A client of the daemon that keeps a sandbox, not one that asks something. */
 const isKeeper = (pid) => { try { return fs.readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').includes('run'); } catch { return false; } };
 
+/** The first of its namespace, not a child of it that is about to become somebody's program. */
+const isFirst = (pid) => { try { return /^NSpid:.*\t1$/m.test(fs.readFileSync(`/proc/${pid}/status`, 'latin1')); } catch { return false; } };
+
 /** Who can be hit: pids. */
 const victims = {
   server: (world) => [world.server.pid, stdioServer(world)].filter((pid) => pid && isThere(pid)),
   jail: named('jerboa-jail'),
   docker: (world) => world.called('docker').filter((pid) => isKeeper(pid)),
   shim: (world) => world.called('containerd-shim'),
-  init: named('jerboa-init'),
+  init: (world) => named('jerboa-init')(world).filter(isFirst),
   installer: named('jerboa-layer'),
   fetch: named('jerboa-fetch'),
   client: (world) => world.clients.filter((c) => !c.isGone && c.fact('ready')).map((c) => c.child.pid),
