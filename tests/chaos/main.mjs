@@ -21,7 +21,7 @@ const seed = +(process.env.SEED || Math.floor(Math.random() * 2 ** 31));
 const chosen = disasters.filter((d) => d.name.includes(process.env.ONLY ?? ''));
 assert.notEqual(chosen.length, 0, `no disaster has '${process.env.ONLY}' in its name`);
 const rounds = +(process.env.N || chosen.length);
-const promise = engine === 'native' ? 1000 : 5000, bound = 10_000; // ms: what is promised of a quiet machine, and what fails
+const promise = engine === 'native' ? 1000 : 5000, bound = 10_000; // ms: what is promised, and has to hold in the median; what fails a single round, because machines are busy
 const replay = [`SEED=${seed} N=${rounds}`, process.env.ONLY && `ONLY='${process.env.ONLY}'`, engine !== 'native' && `ENGINE=${engine}`].filter(Boolean).join(' ');
 console.log(replay);
 
@@ -193,6 +193,15 @@ try {
   console.log(`not ok - the store: ${e.message}`);
   failed++;
 }
+
+// What is promised, by the median. That of few rounds is no more than one of them.
+const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
+if (engine === 'native')
+  for (const [what, list] of Object.entries(times).filter(([, of]) => of.length >= 5)) {
+    const ms = median(list), isQuick = ms <= promise;
+    console.log(`${isQuick ? 'ok' : 'not ok'} - ${what}: ${ms.toFixed(0)} ms in the median, ${promise} are promised`);
+    isQuick ? passed++ : failed++;
+  }
 
 const quick = (list) => `${list.length - list.filter((ms) => ms > promise).length} of ${list.length} within ${promise} ms, longest ${Math.max(0, ...list).toFixed(0)} ms`;
 console.log(`gone: ${quick(times.gone)}; swept after a killed jail: ${quick(times.swept)}; next start: ${quick(times.start)}; ${sums.calls} calls, ${sums.failed} with an error that is excused, ${sums.lost} lost with their server or client`);
