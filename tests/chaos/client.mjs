@@ -87,7 +87,7 @@ async function visit(result) {
 
 async function call({ tool, args, expect, visit: word, file }) {
   const id = ++lastId;
-  tell({ sent: id, tool });
+  tell({ sent: id, tool, file });
   let answers;
   try { answers = await server.ask(id, { name: tool, arguments: args }); } catch (e) { answers = e; }
   if (answers instanceof Error) {
@@ -103,7 +103,7 @@ async function call({ tool, args, expect, visit: word, file }) {
   if (page !== undefined && page !== word) ok = false;
   // The rest of what it said is an error's text, or, where it is none, wrong.
   const isError = Boolean(error) || result?.isError === true || (tool === 'get_dependency_types' && text.includes('"reason"')) || Boolean(page?.startsWith('no page'));
-  tell({ answered: id, times: own.length, ok, isError, tool, text: error ? JSON.stringify(error) : page ?? (ok ? '' : text.slice(0, 3000)), file: ok ? file : undefined });
+  tell({ answered: id, times: own.length, ok, isError, tool, text: error ? JSON.stringify(error) : page ?? (ok ? '' : text.slice(0, 3000)) });
   return ok ? result : null;
 }
 

@@ -6,6 +6,7 @@
 //   excuse   texts of errors that it excuses; without one, every call of who survives succeeds
 //   mayHangInstalls  an installer may hang, which is given 300 seconds: longer than anybody waits here, so no call asks for packages (plan.mjs)
 //   leaves   what may stay until the next start
+//   halves   who writes the store may die of it; an entry that was begun stays until somebody sweeps (src/store/entry.h)
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -86,7 +87,7 @@ function killJail(world, jail) {
 
 const kill = (whom) => ({
   name: `SIGKILL of ${article(whom)} ${whom}`,
-  leaves: justStarted,
+  leaves: justStarted, halves: ['server', 'client', 'installer'].includes(whom),
   needs: needs[whom], takes: whom === 'server' || whom === 'client' ? whom : undefined, excuse: excuses[whom],
   async strike(world, random, say) {
     const pid = await hit(() => victims[whom](world), random, (found) => (whom === 'jail' ? killJail(world, found) : signal(found, 'SIGKILL')));
@@ -130,7 +131,7 @@ const ofEngines = [
   ...['server', ...keepers, 'init'].map(kill),
   ...['server', ...keepers, 'init'].map(stop),
   { // so that neither sees the other go
-    name: `SIGKILL of a server and its ${keepers[0]}s`, takes: 'server', leaves: /^(cgroup|container) /,
+    name: `SIGKILL of a server and its ${keepers[0]}s`, takes: 'server', leaves: /^(cgroup|container) /, halves: true,
     async strike(world, random, say) {
       const pid = random.of(victims.server(world));
       const children = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ').filter(Boolean).map(Number);

@@ -8,17 +8,17 @@ import { sha512, tgz } from '../integration/registry.mjs';
 const noise = randomBytes(96 << 10).toString('base64'); // so that a tarball is more than one write
 const known = /^\/((?:pkg|typed)-[\w-]+?)(?:\/-\/\1-1\.0\.0\.tgz)?$/;
 
-/** What stands in a package's index.js. */
-export const contentOf = (name) => `module.exports = ${JSON.stringify(name)}`;
+/** The files of a package, name by name. */
+export const filesOf = (name) => ({
+  'package.json': JSON.stringify({ name, version: '1.0.0', types: 'index.d.ts' }),
+  'index.js': `module.exports = ${JSON.stringify(name)}`,
+  'index.d.ts': `declare const name: '${name}';\nexport = name;\n`,
+  'noise.txt': noise,
+});
 
 const tarballs = new Map();
 function tarballOf(name) {
-  if (!tarballs.has(name))
-    tarballs.set(name, tgz(
-      { name: 'package/package.json', content: JSON.stringify({ name, version: '1.0.0', types: 'index.d.ts' }) },
-      { name: 'package/index.js', content: contentOf(name) },
-      { name: 'package/index.d.ts', content: `declare const name: '${name}';\nexport = name;\n` },
-      { name: 'package/noise.txt', content: noise }));
+  if (!tarballs.has(name)) tarballs.set(name, tgz(...Object.entries(filesOf(name)).map(([file, content]) => ({ name: `package/${file}`, content }))));
   return tarballs.get(name);
 }
 

@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { startDocker } from '../../bench/docker.mjs';
 import { build, childEnv, contained, copyPrograms, descendants, jerboa, list, ownCgroups, processes, read, start, tempDir, until } from '../integration/jerboa.mjs';
-import { contentOf, startRegistry } from './registry.mjs';
+import { filesOf, startRegistry } from './registry.mjs';
 
 /** What another engine has that is different: a daemon, and how it calls the groups of sandboxes. */
 const engines = {
@@ -40,10 +40,11 @@ function makeStore(at, node) {
 export async function makeWorld() {
   // Elsewhere everybody's processes would be taken for ours, and killed.
   assert.match(read('/proc/1/cmdline'), /tests\/chaos\/main\.mjs/, 'not in namespaces of its own: see tools/chaos');
-  const top = tempDir(), programs = path.join(top, 'programs'), home = path.join(top, 'home');
+  const top = tempDir(), programs = path.join(top, 'programs'), home = path.join(top, 'home'), cwd = path.join(top, 'cwd');
   const places = { store: path.join(top, 'store'), files: path.join(top, 'files'), tmp: path.join(top, 'tmp') };
   fs.mkdirSync(programs);
   fs.mkdirSync(home);
+  fs.mkdirSync(cwd);
   const program = copyPrograms(programs);
   const runtime = execFileSync(jerboa, ['pull'], { encoding: 'utf8' }).trim();
   makeStore(places.store, runtime);
@@ -75,6 +76,8 @@ export async function makeWorld() {
 
   const unixSockets = () => read('/proc/net/unix').split('\n').slice(1).map((line) => line.split(' ').at(-1)).filter((name) => /[/@]/.test(name ?? ''));
   const mounts = read('/proc/self/mountinfo'), sockets = new Set(unixSockets()), forgiven = new Set(); // sockets of the daemon, if there is one
+  const strays = () => [places.tmp, home, cwd].flatMap((dir) => list(dir).map((name) => path.join(dir, name))); // nobody of ours writes there
+  const filesOfCalls = () => list(places.files).filter((name) => !kept.has(path.join(places.files, name)));
   const world = {
     top, programs, places, registry, pids, clock, env,
     clients: [], server: null, waits: [],
@@ -90,7 +93,7 @@ export async function makeWorld() {
     /** A server on HTTP; `more` options are those of the stdio client's, too. */
     async serve(more) {
       world.args = [...args, ...more];
-      const server = start([...enter.slice(1), program, ...world.args, '--http', '127.0.0.1:0'], { program: enter[0], env, seconds: 300, stdio: ['ignore', 'ignore', 'pipe'] });
+      const server = start([...enter.slice(1), program, ...world.args, '--http', '127.0.0.1:0'], { program: enter[0], env, cwd, seconds: 300, stdio: ['ignore', 'ignore', 'pipe'] });
       server.url = await until(() => /listening on (\S+)\n/.exec(server.text('stderr'))?.[1] ?? (server.exitCode !== null && assert.fail(server.text('stderr'))), () => `not listening: ${server.text('stderr')}`);
       world.server = server;
       return server;
@@ -98,7 +101,7 @@ export async function makeWorld() {
 
     /** A client, in a process of its own; what it tells is in `facts`. */
     join(kind, plan) {
-      const child = spawn(process.execPath, [path.join(import.meta.dirname, 'client.mjs')], { env: childEnv(env && { ...env, LD_PRELOAD: '' }), stdio: ['pipe', 'pipe', 'pipe'] });
+      const child = spawn(process.execPath, [path.join(import.meta.dirname, 'client.mjs')], { env: childEnv(env && { ...env, LD_PRELOAD: '' }), cwd, stdio: ['pipe', 'pipe', 'pipe'] });
       const client = { kind, child, facts: [], log: '', isGone: false };
       const command = ['env', `LD_PRELOAD=${env.LD_PRELOAD}`, ...enter, program, ...world.args];
       let rest = '';
@@ -120,7 +123,7 @@ export async function makeWorld() {
     find: (name) => processes(programs).filter((p) => p.name === name),
 
     /** A program of ours to its end. */
-    run: (runArgs, more = {}) => start(runArgs, { program, env, input: '', ...more }).ended,
+    run: (runArgs, more = {}) => start(runArgs, { program, env, cwd, input: '', ...more }).ended,
 
     /** Every byte of that file system is taken; returns how to give them back. */
     fill(place) {
@@ -152,7 +155,10 @@ export async function makeWorld() {
     },
 
     /** What a round that failed has left is not the next one's. */
-    forgive() { for (const row of world.containers()) forgiven.add(row.split(' ')[0]); },
+    forgive() {
+      for (const row of world.containers()) forgiven.add(row.split(' ')[0]);
+      for (const file of [...strays(), ...filesOfCalls().map((name) => path.join(places.files, name)), path.join(places.store, 'layers')]) fs.rmSync(file, { recursive: true, force: true });
+    },
 
     /** Everything of ours that is still there, clients and servers being over. */
     leftovers() {
@@ -166,7 +172,7 @@ export async function makeWorld() {
         ...(read('/proc/self/mountinfo') === mounts ? [] : ['mounts']),
         ...listening.map((f) => `socket ${f[1]}`),
         ...unixSockets().filter((name) => !sockets.has(name) && !name.includes('containerd-shim')).map((name) => `socket ${name}`),
-        ...list(places.tmp).map((name) => `temp file ${name}`),
+        ...strays().map((file) => `file ${file}`),
         ...list('/run/jerboa').filter((name) => name !== 'ids').map((name) => `/run/jerboa/${name}`),
       ];
       return left.length > 0 ? left : world.containers().filter((row) => !forgiven.has(row.split(' ')[0])).map((row) => `container ${row}`); // asking takes a while
@@ -178,14 +184,18 @@ export async function makeWorld() {
       return false;
     },
 
-    /** What nobody may change has not changed, and what calls wrote is there as they wrote it. */
-    checkFiles(written) {
+    /** What nobody may change has not changed; what calls wrote is there as they wrote it, a part of it if they failed; and nothing else is. */
+    checkFiles(asked) {
       for (const [file, was] of kept) assert.equal(digest(file), was, `${file} has changed`);
-      for (const [name, content] of written) {
-        assert.equal(fs.readFileSync(path.join(places.files, name), 'utf8'), content, name);
+      const there = new Set(filesOfCalls());
+      for (const { file: [name, content], ok } of asked) {
+        if (!ok && !there.has(name)) continue;
+        const found = fs.readFileSync(path.join(places.files, name), 'utf8');
+        assert.ok(ok ? found === content : content.startsWith(found), `${name} is '${found}'`);
         fs.rmSync(path.join(places.files, name));
+        there.delete(name);
       }
-      for (const name of list(places.files).filter((n) => !n.startsWith('kept-'))) fs.rmSync(path.join(places.files, name)); // of calls that were lost
+      assert.deepEqual([...there], [], 'nobody asked for these in FILES_DIR');
     },
 
     /** What was installed, by its keys. */
@@ -194,9 +204,15 @@ export async function makeWorld() {
     /** Whoever finds a layer finds all of it. */
     checkLayers() {
       for (const key of world.layers()) {
-        const dir = path.join(places.store, 'layers', key);
-        for (const name of Object.keys(JSON.parse(fs.readFileSync(path.join(dir, 'package.json'), 'utf8')).dependencies))
-          assert.equal(fs.readFileSync(path.join(dir, 'node_modules', name, 'index.js'), 'utf8'), contentOf(name), `${key} lacks ${name}`);
+        const dir = path.join(places.store, 'layers', key), modules = path.join(dir, 'node_modules');
+        const names = Object.keys(JSON.parse(fs.readFileSync(path.join(dir, 'package.json'), 'utf8')).dependencies);
+        assert.deepEqual(list(modules).filter((name) => !name.startsWith('.')).sort(), names.sort(), `packages of ${key}`);
+        for (const name of names) {
+          const files = filesOf(name);
+          assert.deepEqual(list(path.join(modules, name)).sort(), Object.keys(files).sort(), `${key}: files of ${name}`);
+          for (const [file, content] of Object.entries(files))
+            assert.ok(fs.readFileSync(path.join(modules, name, file), 'utf8') === content, `${key}: ${name}/${file} is not as it was published`);
+        }
       }
     },
 
@@ -206,8 +222,16 @@ export async function makeWorld() {
       if (bavail * bsize < 32 * mebibyte) for (const part of ['layers', 'downloads', 'cache']) fs.rmSync(path.join(places.store, part), { recursive: true, force: true });
     },
 
-    /** Half-written entries of the store. */
-    halves: () => ['runtimes', 'tools', 'layers'].flatMap((part) => list(path.join(places.store, part)).filter((name) => name.startsWith('.')).map((name) => `${part}/${name}`)),
+    /** Half-written entries of the store, and such that wait for their removal. */
+    halves: () => ['', 'runtimes', 'tools', 'layers'].flatMap((part) => list(path.join(places.store, part)).filter((name) => name.startsWith('.')).map((name) => `${part}/${name}`)),
+
+    /** Removes those, and counts them. */
+    swept: 0,
+    async gc() {
+      const before = world.halves().length, gc = await world.run(['gc']);
+      assert.equal(gc.status, 0, gc.stderr);
+      world.swept += before - world.halves().length;
+    },
 
     async close() {
       registry.close();
