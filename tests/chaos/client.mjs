@@ -17,7 +17,7 @@ const setup = await new Promise((resolve) => {
 
 // ---- how messages travel ----
 
-/** Each gives `ask(id, params)`, a promise of all answers to that id that came so far, and `end`. */
+/** Each gives `ask(id, method, params)`, a promise of all answers to that id that came so far, and `end`. */
 const transports = {
   async stdio({ command: [program, ...args] }) {
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -51,7 +51,7 @@ const transports = {
     await exchange(0, 'initialize', { protocolVersion: legacy, capabilities: {}, clientInfo: { name: 'chaos', version: '1' } });
     send({ method: 'notifications/initialized' });
     return {
-      ask: (id, params) => exchange(id, 'tools/call', params),
+      ask: exchange,
       end: async () => { child.stdin.end(); return ended; },
     };
   },
@@ -59,14 +59,14 @@ const transports = {
   async legacy({ url }) {
     const session = await openSession(url);
     return {
-      ask: async (id, params) => messages(await post(url, { jsonrpc: '2.0', id, method: 'tools/call', params }, session)),
+      ask: async (id, method, params) => messages(await post(url, { jsonrpc: '2.0', id, method, params }, session)),
       end: async () => { await fetch(url, { method: 'DELETE', headers: session }).catch(() => {}); },
     };
   },
 
   async modern({ url }) {
     return {
-      ask: async (id, params) => { const r = request(id, 'tools/call', params); return messages(await post(url, r.body, r.headers)); },
+      ask: async (id, method, params) => { const r = request(id, method, params); return messages(await post(url, r.body, r.headers)); },
       end: async () => {},
     };
   },
@@ -79,23 +79,26 @@ let server;
 /** What a visitor of the server in the sandbox sees. */
 async function visit(result) {
   try {
-    return await (await fetch(result.structuredContent.server.url, { signal: AbortSignal.timeout(20_000) })).text();
+    return await (await fetch(result.structuredContent.server.url, { signal: AbortSignal.timeout(40_000) })).text();
   } catch (e) {
     return `no page: ${e.cause?.code ?? e.cause?.message ?? e.message}`;
   }
 }
 
-async function call({ tool, args, expect, visit: word, file }) {
-  const id = ++lastId;
+/** Asks, and tells so. Resolves with the answers to it; null: it is lost. */
+async function ask(id, tool, method, params, file) {
   tell({ sent: id, tool, file });
   let answers;
-  try { answers = await server.ask(id, { name: tool, arguments: args }); } catch (e) { answers = e; }
-  if (answers instanceof Error) {
-    tell({ lost: id, why: `${answers.message} ${answers.cause?.code ?? ''}` });
-    serverIsGone ||= !(await isThere());
-    return null;
-  }
-  const own = answers.filter((m) => m.id === id);
+  try { answers = await server.ask(id, method, params); } catch (e) { answers = e; }
+  if (!(answers instanceof Error)) return answers.filter((m) => m.id === id);
+  tell({ lost: id, why: `${answers.message} ${answers.cause?.code ?? ''}` });
+  serverIsGone ||= !(await isThere());
+  return null;
+}
+
+async function call({ tool, args, expect, visit: word, file, kept }) {
+  const id = ++lastId, own = await ask(id, tool, 'tools/call', { name: tool, arguments: args }, file);
+  if (!own) return null;
   const { result, error } = own[0] ?? {};
   const text = (result?.content ?? []).map((c) => c.text ?? '').join('\n');
   let ok = Boolean(result) && !result.isError && text.includes(expect) && (tool !== 'get_dependency_types' || result.structuredContent.packages.every((p) => p.hasTypes));
@@ -104,7 +107,17 @@ async function call({ tool, args, expect, visit: word, file }) {
   // The rest of what it said is an error's text, or, where it is none, wrong.
   const isError = Boolean(error) || result?.isError === true || (tool === 'get_dependency_types' && text.includes('"reason"')) || Boolean(page?.startsWith('no page'));
   tell({ answered: id, times: own.length, ok, isError, tool, text: error ? JSON.stringify(error) : page ?? (ok ? '' : text.slice(0, 3000)) });
+  if (ok && kept) await readWhole(result.structuredContent.truncated.uri, kept);
   return ok ? result : null;
+}
+
+/** What was too long to be shown is all there. */
+async function readWhole(uri, [piece, times]) {
+  const id = ++lastId, tool = 'resources/read', own = await ask(id, tool, tool, { uri });
+  if (!own) return;
+  const { result, error } = own[0] ?? {}, text = result?.contents?.[0].text;
+  const ok = text === piece.repeat(times);
+  tell({ answered: id, times: own.length, ok, isError: Boolean(error), tool, text: error ? JSON.stringify(error) : ok ? '' : `${text?.length} characters` });
 }
 
 /** Whether anybody listens at all: who does not answer within a while is asked again. */

@@ -106,9 +106,9 @@ const stop = (whom) => ({
   },
 });
 
-const fill = (place, excuse) => ({
+const fill = (place, excuse, kinds) => ({
   name: `no space left under ${place}`,
-  needs: place === 'store' ? ['withPackage', 'types'] : ['file'], excuse,
+  needs: kinds, excuse,
   strike: async (world) => world.fill(place),
 });
 
@@ -141,7 +141,7 @@ const ofEngines = [
       say(`${pid} with ${children}`);
     },
   },
-  fill('files', noSpace),
+  fill('files', noSpace, ['file']),
   {
     name: 'no more descriptors', excuse: new RegExp(`${lost.source}|${notFetched.source}|too many open files|cannot be`, 'i'),
     async strike(world, random, say) {
@@ -167,8 +167,8 @@ const ofEngines = [
 const ofOthers = [
   ...['installer', 'fetch', 'client'].map(kill),
   ...['installer', 'fetch', 'client'].map(stop),
-  fill('store', new RegExp(`${notFetched.source}|${noSpace.source}`, 'i')),
-  fill('tmp', noSpace),
+  fill('store', new RegExp(`${notFetched.source}|${noSpace.source}`, 'i'), ['withPackage', 'types', 'much']),
+  fill('tmp', undefined, ['file', 'much']), // strikes nobody: it shows that nothing of ours writes there
   {
     name: 'the registry drops everybody in mid-transfer', needs: ['withPackage', 'types', 'search'], excuse: notFetched,
     async strike(world) {

@@ -1,7 +1,8 @@
 // What a client asks, as data: lists of calls that follow each other. A seed fixes them; how many of them a client comes to, its server's speed.
 //
-// A call is {tool, args, expect, file, visit}: `expect` stands in the answer if all is well; `file` is [name, content] that is in FILES_DIR then; with `visit` the
-// server that was started is asked for a page. `$box` is the id that the call before it gave, `$n` the number of the turn.
+// A call is {tool, args, expect, file, visit, kept}: `expect` stands in the answer if all is well; `file` is [name, content] that is in FILES_DIR then; with `visit`
+// the server that was started is asked for a page; `kept` is [text, times], the whole of an output that is too long to be shown, which is read then. `$box` is the
+// id that the call before it gave, `$n` the number of the turn.
 
 const once = (random) => {
   const n = random.below(1e6);
@@ -16,6 +17,11 @@ const withPackage = (random, who) => {
 const file = (random, who) => {
   const name = `${who}-$n.txt`, content = `${random.below(1e9)} of ${who}`.repeat(random.between(1, 200));
   return [{ tool: 'run_js_ephemeral', args: { code: `import fs from 'node:fs'; fs.writeFileSync('files/${name}', ${JSON.stringify(content)}); console.log('written')` }, expect: 'written\n', file: [name, content] }];
+};
+
+const much = (random) => {
+  const line = `${random.between(1e8, 1e9)}\n`, times = 30_000; // 300 KB: what is more than 48 KiB goes to a file in the store (src/sandbox/keep.c)
+  return [{ tool: 'run_js_ephemeral', args: { code: `process.stdout.write(${JSON.stringify(line)}.repeat(${times}))` }, expect: ' bytes left out', kept: [line, times] }];
 };
 
 const box = (random, who) => {
@@ -33,7 +39,7 @@ const box = (random, who) => {
 const types = (random, who) => [{ tool: 'get_dependency_types', args: { dependencies: [{ name: `typed-${who}-$n` }, { name: 'typed-usual' }] }, expect: `typed-${who}-$n` }];
 const search = () => [{ tool: 'search_npm_packages', args: { searchTerm: 'anything' }, expect: 'pkg-found' }];
 
-const kinds = { once, withPackage, file, box, types, search };
+const kinds = { once, withPackage, file, much, box, types, search };
 
 /** Whether an installer runs for it. Seen by what it asks for, so that no kind of call can forget to say so. */
 const installs = ({ tool, args }) => args.dependencies !== undefined && tool !== 'get_dependency_types';
