@@ -3,7 +3,8 @@
 //   needs    kinds of calls (plan.mjs) without which there is nobody to hit
 //   strike   (world, random, say): hits, tells whom with `say`, and returns how it is undone (or nothing); null: nobody was there to be hit
 //   takes    who dies of it: 'server' (that of HTTP or that of stdio), 'client'. Their calls are lost, all others' are answered
-//   excuse   texts of errors that it excuses; without one, every call of who survives succeeds
+//   excuse   pairs of texts of errors and how many calls may end with one, which has a bound where one of many is struck; without any, every call of who survives succeeds
+//   mayLast  in one of four rounds it lasts for 6 to 12 seconds, longer than a server waits for who does not answer; only then it has its excuse
 //   mayHangInstalls  an installer may hang, which is given 300 seconds: longer than anybody waits here, so no call asks for packages (plan.mjs)
 //   leaves   what may stay until the next start
 //   halves   who writes the store may die of it; an entry that was begun stays until somebody sweeps (src/store/entry.h)
@@ -56,13 +57,20 @@ const victims = {
 };
 const needs = { installer: ['withPackage'], fetch: ['types'] };
 
-const lost = /sandbox_lost|unknown or has expired|was not run|could not be started|no page|failed with|could not be published/;
+const any = (...texts) => new RegExp(texts.map((text) => text.source).join('|'), 'i');
+const lost = /sandbox_lost|unknown or has expired|was not run|could not be started|no page|failed with|could not be published/i;
 const notFetched = /could not be installed|"reason"|search failed|cannot be searched/i;
 const noSpace = /ENOSPC|no space|disk quota/i;
+const tooLate = /timeout: |does not tell/i;
 
-/** What a dead one takes along for others; those of the server are lost with it, a client's are nobody's. */
-const ofSandbox = new RegExp(`${lost.source}|${notFetched.source}`, 'i');
-const excuses = { jail: ofSandbox, docker: ofSandbox, shim: ofSandbox, init: ofSandbox, installer: notFetched, fetch: notFetched };
+/** What a dead one takes along for others; those of the server are lost with it, a client's are nobody's. In a sandbox there is one call at a time, and one more is
+ *  forgiven; for one install or one fetch all may wait: three clients with two calls each. */
+const ofFetch = [[notFetched, 6]], ofSandbox = [[lost, 2], ...ofFetch];
+const excuses = { jail: ofSandbox, docker: ofSandbox, shim: ofSandbox, init: ofSandbox, installer: ofFetch, fetch: ofFetch };
+
+/** Of one that stands still for long: its server gives it up, or its call comes to its timeout. An installer is given more time than that. */
+const ofStandstill = [[any(lost, tooLate), 2], ...ofFetch];
+const excusesOfStop = { jail: ofStandstill, docker: ofStandstill, shim: ofStandstill, init: ofStandstill, fetch: ofFetch };
 const article = (whom) => (/^[aeiou]/.test(whom) ? 'an' : 'a');
 
 /** The groups of a jail's sandbox, by what cannot be taken for the next one's of the same name. */
@@ -98,7 +106,7 @@ const kill = (whom) => ({
 
 const stop = (whom) => ({
   name: `SIGSTOP of ${article(whom)} ${whom}`,
-  needs: needs[whom],
+  needs: needs[whom], mayLast: true, excuse: excusesOfStop[whom],
   async strike(world, random, say) {
     const pid = await hit(() => victims[whom](world), random, halt);
     say(pid);
@@ -106,9 +114,9 @@ const stop = (whom) => ({
   },
 });
 
-const fill = (place, excuse, kinds) => ({
+const fill = (place, texts, kinds) => ({
   name: `no space left under ${place}`,
-  needs: kinds, excuse,
+  needs: kinds, excuse: texts && [[texts, Infinity]],
   strike: async (world) => world.fill(place),
 });
 
@@ -143,7 +151,7 @@ const ofEngines = [
   },
   fill('files', noSpace, ['file']),
   {
-    name: 'no more descriptors', excuse: new RegExp(`${lost.source}|${notFetched.source}|too many open files|cannot be`, 'i'),
+    name: 'no more descriptors', excuse: [[any(lost, notFetched, /too many open files|cannot be/), Infinity]],
     async strike(world, random, say) {
       const pid = random.of(victims.server(world));
       const before = limitOf(pid), open = descriptors(pid) + random.below(6);
@@ -153,7 +161,7 @@ const ofEngines = [
     },
   },
   { // A Node that gets some of its threads and not all hangs for ever (so does a bare one): its call ends at its timeout.
-    name: 'no more processes', mayHangInstalls: true, leaves: justStarted, excuse: new RegExp(`${lost.source}|${notFetched.source}|resource temporarily unavailable|fork|spawn|EAGAIN|ended with|pids|timeout: `, 'i'),
+    name: 'no more processes', mayHangInstalls: true, leaves: justStarted, excuse: [[any(lost, notFetched, /resource temporarily unavailable|fork|spawn|EAGAIN|ended with|pids|timeout: /), Infinity]],
     async strike(world, random, say) {
       const now = +fs.readFileSync(path.join(world.pids, 'pids.current'), 'utf8') + random.below(8);
       fs.writeFileSync(path.join(world.pids, 'pids.max'), `${now}`);
@@ -167,10 +175,10 @@ const ofEngines = [
 const ofOthers = [
   ...['installer', 'fetch', 'client'].map(kill),
   ...['installer', 'fetch', 'client'].map(stop),
-  fill('store', new RegExp(`${notFetched.source}|${noSpace.source}`, 'i'), ['withPackage', 'types', 'much']),
+  fill('store', any(notFetched, noSpace), ['withPackage', 'types', 'much']),
   fill('tmp', undefined, ['file', 'much']), // strikes nobody: it shows that nothing of ours writes there
   {
-    name: 'the registry drops everybody in mid-transfer', needs: ['withPackage', 'types', 'search'], excuse: notFetched,
+    name: 'the registry drops everybody in mid-transfer', needs: ['withPackage', 'types', 'search'], excuse: [[notFetched, Infinity]],
     async strike(world) {
       const met = world.registry.drop();
       const isMet = await Promise.race([met.then(() => true), pause(8000, false)]);
