@@ -168,8 +168,8 @@ static void on_pause_over(void *owner)
     }
     if (again_ms > 0)
         deadline_set(&f->pause, again_ms);
-    if (f->readable)
-        event_add(f->readable, NULL);
+    if (f->readable && event_add(f->readable, NULL) < 0)
+        deadline_set(&f->pause, PAUSE_MS); /* then again */
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *owner)

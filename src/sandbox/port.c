@@ -24,7 +24,7 @@ enum {
     AT_A_TIME = 16,  /* accepted, so that nobody else waits for long */
     BACKLOG = 128,
     DIAL_MS = 10000,
-    REST_MS = 100,                 /* when this process has no descriptor left */
+    REST_MS = 100,                 /* when this process or the kernel has no room left */
     IDLE_MS = 24 * 60 * 60 * 1000, /* a WebSocket may be silent for long */
     WORTH_A_FRAME = WINDOW_CONNECTION / 4,
 };
@@ -59,10 +59,10 @@ static void listen_or_rest(struct port *p)
 {
     if (!p->acceptable)
         return;
-    if (p->n_visits < VISITS_MAX)
-        event_add(p->acceptable, NULL);
-    else
+    if (p->n_visits >= VISITS_MAX)
         event_del(p->acceptable);
+    else if (event_add(p->acceptable, NULL) < 0)
+        deadline_set(&p->rest, REST_MS); /* then again */
 }
 
 static void stop_listening(struct port *p)
