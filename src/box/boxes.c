@@ -100,7 +100,6 @@ static void tend(void *owner)
     struct shelf *s;
     int64_t       now = clock_ms();
 
-    all->fills_soon = false;
     if (all->stopped)
         return;
     pool_lower(all->pool, now);
@@ -109,6 +108,7 @@ static void tend(void *owner)
     s = pool_surplus(all->pool);
     if (s)
         stop_one(all, s); /* its end leads here again */
+    all->fills_soon = false;
     deadline_set(&all->tend, pool_pause_ms(all->pool, now, TEND_MS));
 }
 
