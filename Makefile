@@ -30,7 +30,7 @@ conformance: all ## the official suite of MCP, both requirement sets
 
 test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, chaos, docker, linters, fuzzers with coverage, arm64, faults, speed, soak
 	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
-	@tools/test $(ASAN) unit fuzz root escape user conformance
+	@tools/test $(ASAN) unit fuzz root user conformance
 	@PACKAGES=tests/engines/packages.txt tools/packages $(SUDO)
 	@$(MAKE) --no-print-directory all && tools/test $(BUILD) chaos docker-short remote
 	@tools/lint
