@@ -53,6 +53,11 @@ int err_wrap(struct err *e, const char *fmt, ...)
     return -1;
 }
 
+bool err_is_shortage(const struct err *e)
+{
+    return e->sys == EMFILE || e->sys == ENFILE || e->sys == ENOMEM;
+}
+
 bool err_is_lasting(const struct err *e)
 {
     static const int lasting[] = {

@@ -33,6 +33,9 @@ int  err_sys(struct err *e, const char *fmt, ...) __attribute__((format(printf, 
 int  err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void err_append(struct err *e, const char *what_to_do); /* behind the reason, after a colon */
 
+/* Descriptors or memory ran out: it says nothing of what was looked at. */
+bool err_is_shortage(const struct err *e);
+
 /* Whether the reason is the machine, not the moment: asked again, it would say the same. Only what
  * is known to last does; want of descriptors or memory, an error of a device, a lock that others
  * hold, or a limit that others have used up (ENOSPC, EAGAIN: of cgroups) does not. */

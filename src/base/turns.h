@@ -33,7 +33,7 @@ struct turns {
 
 void turns_init(struct turns *t);
 
-/* `owner` as mcp_call_owner has it; what nobody owns ("") is told apart by its call. */
+/* `owner`: whose it is; what nobody owns ("") is told apart by its call. */
 void turns_add(struct turns *t, struct place *place, const char *owner, const void *call);
 
 /* The next one; the next one of a call that has none, of an owner who has none. NULL: there is

@@ -151,7 +151,9 @@ static void on_fetched(void *owner, int status)
     line[n > 0 ? n : 0] = '\0';
     line[strcspn(line, "\n")] = '\0';
     status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (g->engine == &native)
+    if (g->err.kind)
+        ; /* it was too late */
+    else if (g->engine == &native)
         runtime_take_answer(g->image, status, line, &g->runtime, &g->err);
     else
         take_image(g, status, line);
@@ -162,7 +164,9 @@ static void on_late(void *owner)
 {
     struct getting *g = owner;
 
-    child_kill(&g->child); /* its end is the answer */
+    err_set(&g->err, ERR_TIMEOUT, "%.100s was not there within %d minutes", g->image,
+            GETTING_MS / 60000);
+    child_kill(&g->child); /* those below it go with it */
 }
 
 static int fetch(struct getting *g, struct event_base *base, struct err *e)

@@ -1,6 +1,7 @@
 /* Theory of operation. A request either finds its layer in the store, a matter of a few system
- * calls, or joins the making of its key. Makings take turns by owner, some at a time: each is an
- * installer with as much memory as it may want. A making is one child; what it prints on stderr is
+ * calls, or joins the making of its key, which begins with the first turn of who waits for it:
+ * owners have turns, and some makings run at a time, since each is an installer that may want much
+ * memory. A making is one child; what it prints on stderr is
  * told to all its requests, what it prints on stdout is the answer. When both pipes have ended each
  * request looks for the layer and holds it by itself; the child goes on for as long as the disk
  * takes, and the making is over when it was reaped.
@@ -40,7 +41,6 @@ enum {
 };
 
 struct making {
-    struct place    place; /* first: it is found by it */
     struct making  *next;
     struct layers  *layers;
     json_t         *request; /* NULL: it has begun */
@@ -52,15 +52,17 @@ struct making {
     struct later    later;
     struct err      err; /* it could not begin */
     bool            exited, answer_ended, lines_ended, timed_out;
-    bool            told_wait;
     bool            abandoned; /* nobody joins it any more */
     bool            told; /* what it does now nobody waits for, but it should come to its end */
 };
 
 struct layer_request {
+    struct place          place; /* first: it is found by it. In line until its making begins */
     struct layer_request *next;
     struct layers        *layers;
     struct making        *making; /* NULL: its result is there, or it has an error */
+    struct deadline       wait;   /* for its turn */
+    bool                  told_wait;
     struct layer_result   result;
     int64_t               started_ms;
     struct later          later;
@@ -87,6 +89,9 @@ static void request_free(struct layer_request *r)
     while (*at != r)
         at = &(*at)->next;
     *at = r->next;
+    if (r->place.owner)
+        turns_drop(&r->layers->turns, &r->place);
+    deadline_done(&r->wait);
     later_done(&r->later);
     free(r);
 }
@@ -125,15 +130,21 @@ static void abandon(struct making *m)
         child_kill(&m->child);
 }
 
-void layer_request_cancel(struct layer_request *r)
+static void leave_making(struct layer_request *r)
 {
     struct making *m = r->making;
 
-    if (r->result.hold.fd >= 0)
-        layer_release(&r->result.hold);
-    request_free(r);
+    r->making = NULL;
     if (m && !m->told && !is_awaited(m))
         abandon(m);
+}
+
+void layer_request_cancel(struct layer_request *r)
+{
+    if (r->result.hold.fd >= 0)
+        layer_release(&r->result.hold);
+    leave_making(r);
+    request_free(r);
 }
 
 /* ---- a making: its end ---- */
@@ -145,8 +156,6 @@ static void making_free(struct making *m)
     while (*at != m)
         at = &(*at)->next;
     *at = m->next;
-    turns_drop(&m->layers->turns, &m->place);
-    later_ask(&m->layers->later);
     json_decref(m->request);
     child_done(&m->child);
     stream_free(m->answer_stream);
@@ -164,11 +173,6 @@ static void read_error(const struct making *m, const json_t *answer, struct err 
 
     if (m->err.kind)
         *e = m->err;
-    else if (m->timed_out && m->request)
-        err_set(e, ERR_LIMIT,
-                "other dependencies are being installed, and its turn did not come within %d "
-                "minutes: try again later",
-                WAIT_MS / 60000);
     else if (m->timed_out)
         err_set(e, ERR_TIMEOUT, "installing the dependencies took more than %d minutes",
                 MAKING_MS / 60000);
@@ -293,10 +297,7 @@ static void on_late(void *owner)
     struct making *m = owner;
 
     m->timed_out = true;
-    if (m->request)
-        end_unmade(m);
-    else
-        child_kill(&m->child);
+    child_kill(&m->child);
 }
 
 static const struct stream_ops answer_ops = {.input = on_answer};
@@ -362,43 +363,15 @@ static void begin(struct making *m)
     autojson json_t *request = m->request;
 
     m->request = NULL;
+    for (struct layer_request *r = m->layers->requests; r; r = r->next)
+        if (r->making == m)
+            deadline_clear(&r->wait);
     deadline_set(&m->deadline, MAKING_MS);
     if (spawn(m, request, &m->err) < 0)
         end_unmade(m);
 }
 
-static size_t count_running(const struct layers *l)
-{
-    size_t n = 0;
-
-    for (const struct making *m = l->makings; m; m = m->next)
-        n += !m->request && !m->exited && !m->told;
-    return n;
-}
-
-static void tell_who_waits(struct layers *l)
-{
-    for (struct making *m = l->makings; m; m = m->next) {
-        if (m->request && !m->told_wait)
-            tell_line(m, "waiting: other dependencies are being installed");
-        m->told_wait = true;
-    }
-}
-
-/* Room may have come. */
-static void layers_step(void *owner)
-{
-    struct layers *l = owner;
-    struct making *m;
-
-    while (count_running(l) < MAKINGS_MAX && (m = (struct making *)turns_take(&l->turns)))
-        if (!m->exited) /* else it waited for too long, or nobody waits for it */
-            begin(m);
-    tell_who_waits(l);
-}
-
-static struct making *making_new(struct layers *l, const char *key, json_t *request,
-                                 const char *whose)
+static struct making *making_new(struct layers *l, const char *key, json_t *request_take)
 {
     struct making *m = calloc(1, sizeof *m);
 
@@ -407,14 +380,11 @@ static struct making *making_new(struct layers *l, const char *key, json_t *requ
     m->layers = l;
     m->next = l->makings;
     l->makings = m;
-    m->request = json_incref(request);
+    m->request = request_take;
     str_copy(m->key, sizeof m->key, key);
     buf_init(&m->answer, ANSWER_MAX);
     later_init(&m->later, l->spec.base, making_step, m);
     deadline_init(&m->deadline, l->spec.base, on_late, m);
-    deadline_set(&m->deadline, WAIT_MS);
-    turns_add(&l->turns, &m->place, whose, m);
-    later_ask(&l->later);
     return m;
 }
 
@@ -426,15 +396,63 @@ static struct making *making_of(struct layers *l, const char *key)
     return NULL;
 }
 
+/* ---- whose turn it is ---- */
+
+static size_t count_running(const struct layers *l)
+{
+    size_t n = 0;
+
+    for (const struct making *m = l->makings; m; m = m->next)
+        n += !m->request && !m->told;
+    return n;
+}
+
+/* Room may have come. Who shares a making that has begun by another's turn takes none. */
+static void layers_step(void *owner)
+{
+    struct layers        *l = owner;
+    struct layer_request *r, *next;
+
+    while (count_running(l) < MAKINGS_MAX && (r = (struct layer_request *)turns_take(&l->turns)))
+        if (r->making && r->making->request)
+            begin(r->making);
+    for (r = l->requests; r; r = next) {
+        next = r->next;
+        if (!r->making || !r->making->request || r->told_wait)
+            continue;
+        r->told_wait = true;
+        if (r->progress)
+            r->progress(r->owner, "waiting: other dependencies are being installed");
+    }
+}
+
+static void on_waited(void *owner)
+{
+    struct layer_request *r = owner;
+
+    err_set(&r->result.err, ERR_LIMIT,
+            "others are being installed, and their turn did not come within %d minutes: try again "
+            "later",
+            WAIT_MS / 60000);
+    leave_making(r);
+    later_ask(&r->later);
+}
+
+static void stand_in_line(struct layer_request *r, const char *whose)
+{
+    turns_add(&r->layers->turns, &r->place, whose, r);
+    deadline_set(&r->wait, WAIT_MS);
+    later_ask(&r->layers->later);
+}
+
 /* ---- the whole ---- */
 
 static int look_or_make(struct layer_request *r, const struct layer_set *set,
                         const struct layers_node *node, const char *whose, struct err *e)
 {
-    struct layers   *l = r->layers;
-    autojson json_t *request = NULL;
-    char             key[LAYER_KEY_SIZE];
-    int              found;
+    struct layers *l = r->layers;
+    char           key[LAYER_KEY_SIZE];
+    int            found;
 
     if (set->n == 0)
         return err_set(e, ERR_INVALID, "there is no dependency to install");
@@ -448,12 +466,15 @@ static int look_or_make(struct layer_request *r, const struct layer_set *set,
         r->result.output = "the dependencies had been installed before";
         return 0;
     }
-    request = describe(l, key, set, node);
-    if (!request)
-        return err_set(e, ERR_INVALID, "a dependency's name or range is not UTF-8");
     r->making = making_of(l, key);
-    if (!r->making)
-        r->making = making_new(l, key, request, whose);
+    if (!r->making) {
+        json_t *request = describe(l, key, set, node);
+        if (!request)
+            return err_set(e, ERR_INVALID, "a dependency, or a path of Node, is not UTF-8");
+        r->making = making_new(l, key, request);
+    }
+    if (r->making->request)
+        stand_in_line(r, whose);
     return 0;
 }
 
@@ -486,6 +507,7 @@ struct layer_request *layers_ensure(struct layers *l, const struct layer_dep *de
                                 .owner = owner};
     l->requests = r;
     later_init(&r->later, l->spec.base, request_step, r);
+    deadline_init(&r->wait, l->spec.base, on_waited, r);
     look_or_make(r, &set, node, whose, &r->result.err);
     if (!r->making)
         later_ask(&r->later);

@@ -1,5 +1,6 @@
 /* layers - dependencies as layers, for whoever has a loop: found at once, or made by a child
- * (jerboa-layer), one for all who need the same, also across processes. */
+ * (jerboa-layer), one for all who need the same, also across processes. Some are made at a time,
+ * owners in turns; who waits for too long is told so. */
 #pragma once
 
 #include <event2/event.h>
@@ -46,7 +47,7 @@ struct layer_result {
 
 /* done is called once, from the loop, and the request is gone then; progress before that, a line
  * each time (may be NULL). What is passed need not outlive the call. `whose`: who has the turn if
- * something must be installed; "": nobody's, each request has its own. */
+ * something must be installed; "": nobody, each request has its own. */
 struct layer_request *layers_ensure(struct layers *l, const struct layer_dep *deps, size_t n,
                                     const struct layers_node *node, const char *whose,
                                     void (*progress)(void *owner, const char *line),

@@ -156,7 +156,8 @@ static void listen_for(struct upstream_query *q, short what, event_callback_fn c
     q->event = event_new(q->u->base, q->fd, (short)(what | EV_PERSIST), callback, q);
     if (!q->event)
         abort();
-    event_add(q->event, NULL);
+    if (event_add(q->event, NULL) < 0)
+        deadline_set(&q->deadline, 0); /* nobody would hear of an answer */
 }
 
 /* -1: nobody can be reached there. */

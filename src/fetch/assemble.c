@@ -146,7 +146,7 @@ static int assemble(struct line *l, const char *range, entry_check *check, char 
     TRY(line_resolve(l, node_package, &(struct line_want){.range = range}, &release, e));
     TRY(runtime_name(release.version, name, e));
     if (entry_look(runtimes, name, check, NULL, &damage) < 0) {
-        if (!err_is_lasting(&damage)) { /* we cannot look just now */
+        if (err_is_shortage(&damage)) {
             *e = damage;
             return -1;
         }

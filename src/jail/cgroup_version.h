@@ -31,11 +31,12 @@ struct cgroup_place {
 enum cgroup_value {
     VALUE_MEMORY = 1,
     VALUE_INIT_MEMORY,
-    /* Of each period of CGROUP_PERIOD. As a burst, what was left of the periods before, up to a
-     * whole one: a Node with a large package uses two processors for a moment, and would else
-     * wait for the next period in the middle of its import. */
-    VALUE_CPU_QUOTA,
+    VALUE_CPU_QUOTA,        /* a period of CGROUP_PERIOD */
     VALUE_CPU_QUOTA_PERIOD, /* both, in one line */
+    /* What was left of the periods before, up to a whole one: a Node with a large package uses two
+     * processors for a moment, and would else wait for the next period in the middle of its import.
+     */
+    VALUE_CPU_BURST,
     VALUE_PIDS,
 };
 

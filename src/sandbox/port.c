@@ -281,7 +281,7 @@ static void on_acceptable(evutil_socket_t listener, short what, void *arg)
 
         if (fd >= 0) {
             begin_visit(p, fd);
-        } else if (errno == EMFILE || errno == ENFILE) {
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             event_del(p->acceptable); /* else the loop would not rest */
             deadline_set(&p->rest, REST_MS);
             return;

@@ -171,8 +171,10 @@ static void on_error(struct process *p, const struct frame *f)
     struct err e = {0};
 
     message_take_error(f, &e);
-    fail(p, e.kind, e.msg);
-    p->result.err.sys = e.sys;
+    if (!p->result.err.kind)
+        p->result.err = e;
+    p->failed = true;
+    later_ask(&p->later);
 }
 
 static void on_group_ended(struct process *p, const struct frame *f)

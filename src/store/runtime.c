@@ -101,11 +101,16 @@ int runtime_find(const char *image, struct runtime *ret, struct err *e)
     dir = open(newest.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return err_sys(e, "%s", newest.dir);
-    if (seal_check(dir, &damage) < 0)
+    if (seal_check(dir, &damage) == 0) {
+        *ret = newest;
+        return 0;
+    }
+    if (!err_is_shortage(&damage))
         return err_set(e, ERR_NOT_FOUND, "%s in the store is damaged (%.60s)",
                        strrchr(newest.dir, '/') + 1, damage.msg);
-    *ret = newest;
-    return 0;
+    if (e)
+        *e = damage;
+    return -1;
 }
 
 /* ERR_UNAVAILABLE when the registry is out of reach. */

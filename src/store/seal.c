@@ -79,8 +79,15 @@ int seal_check(int dir_fd, struct err *e)
     const char *line = front + sizeof magic - 1, *end;
     ssize_t     n = fd < 0 ? -1 : read(fd, front, FRONT_MAX);
 
-    if (n < 0)
-        return err_set(e, ERR_INVALID, "it has no seal");
+    if (n < 0) {
+        struct err why = {0};
+        err_sys(&why, "its seal");
+        if (!err_is_shortage(&why))
+            err_set(&why, ERR_INVALID, "it has no seal");
+        if (e)
+            *e = why;
+        return -1;
+    }
     front[n] = '\0';
     if (!str_starts(front, magic))
         return err_set(e, ERR_INVALID, "its seal cannot be read");

@@ -23,7 +23,7 @@
 #include "loop/later.h"
 #include "loop/stream.h"
 
-enum { READ_ROOM = 1 << 18, WAIT_MS = 2 * 60 * 1000 /* for its turn */ };
+enum { READ_ROOM = 1 << 18, WAIT_MS = 3 * 60 * 1000 /* for its turn */ };
 
 /* How many may run when one more begins. Eight slow ones may take a minute: a call that has none
  * need not wait for them, and an owner who has none not for the calls of others. */
@@ -94,7 +94,8 @@ static void on_too_late(void *owner)
 
     if (!f->runs) {
         err_set(&f->err, ERR_LIMIT,
-                "others ask the registry, and its turn did not come within %d s: try again later",
+                "too much is asked of the registry at once, and its turn did not come within %d s: "
+                "try again later",
                 WAIT_MS / 1000);
         f->exited = f->ended = true;
         later_ask(&f->fetches->later);

@@ -23,8 +23,8 @@ struct event_base *fetches_base(const struct fetches *f);
 
 /* Words of jerboa-fetch, at most FETCHES_WORDS_MAX, ended by NULL; copied. The call says whose turn
  * it is. `done` is called once, from the loop, unless it was cancelled, and the fetch is gone then:
- * the answer's text, or NULL and why, in one sentence. The limit counts from when its turn comes.
- */
+ * the answer's text, or NULL and why, in one sentence. The limit counts from when its turn comes,
+ * which is waited for three minutes at most. */
 struct fetch *fetch_start(
     struct fetches *f, const struct mcp_call *call, const char *const *words, int64_t limit_ms,
     void (*done)(void *owner, const char *text, size_t size, const struct err *e), void *owner);

@@ -106,6 +106,7 @@ async function call({ tool, args, expect, visit: word, file, kept }) {
   if (page !== undefined && page !== word) ok = false;
   // The rest of what it said is an error's text, or, where it is none, wrong.
   const isError = Boolean(error) || result?.isError === true || (tool === 'get_dependency_types' && text.includes('"reason"')) || Boolean(page?.startsWith('no page'));
+  if (kept && !result?.structuredContent?.truncated?.uri) ok = false;
   tell({ answered: id, times: own.length, ok, isError, tool, text: error ? JSON.stringify(error) : page ?? (ok ? '' : text.slice(0, 3000)) });
   if (ok && kept) await readWhole(result.structuredContent.truncated.uri, kept);
   return ok ? result : null;

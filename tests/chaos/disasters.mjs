@@ -151,7 +151,7 @@ const ofEngines = [
   },
   fill('files', noSpace, ['file']),
   {
-    name: 'no more descriptors', excuse: [[any(lost, notFetched, /too many open files|cannot be/), Infinity]],
+    name: 'no more descriptors', halves: true, excuse: [[any(lost, notFetched, /too many open files|cannot be/), Infinity]],
     async strike(world, random, say) {
       const pid = random.of(victims.server(world));
       const before = limitOf(pid), open = descriptors(pid) + random.below(6);
