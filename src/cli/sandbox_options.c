@@ -1,5 +1,6 @@
 #include "cli/sandbox_options.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -51,8 +52,13 @@ int sandbox_options_dir(const char *option, const char *path, char **ret, struct
     struct stat    st;
     autofree char *real = realpath(path, NULL);
 
-    if (!real || stat(real, &st) < 0)
-        return err_sys(e, "--%s %s", option, path);
+    if (!real || stat(real, &st) < 0) {
+        bool is_missing = errno == ENOENT;
+        err_sys(e, "--%s %s", option, path);
+        if (is_missing && e)
+            err_append(e, "make it first, with mkdir");
+        return -1;
+    }
     if (!S_ISDIR(st.st_mode))
         return err_set(e, ERR_INVALID, "--%s %s is not a directory", option, path);
     *ret = real;

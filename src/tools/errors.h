@@ -20,9 +20,10 @@
       "leave image out, or name another version, or try again when the registry can be reached")   \
     X(TOO_MANY, "You have %zu sandboxes, as many as this server allows",                           \
       "stop one with sandbox_stop")                                                                \
-    X(OWN_BUSY, "All %zu sandboxes that you may have are in use, and none became free within %s",  \
+    X(OWN_BUSY,                                                                                    \
+      "All %zu sandboxes that you may have are in use, and it was not your turn within %s",        \
       "try again in %lld s, with fewer calls at once, or stop one with sandbox_stop")              \
-    X(BUSY, "All %zu sandboxes of this server are in use, and none became free within %s",         \
+    X(BUSY, "All %zu sandboxes of this server are in use, and it was not your turn within %s",     \
       "try again in %lld s, or stop one of yours with sandbox_stop")                               \
     X(LONG_LINE, "There are %zu calls that wait for a sandbox, as many as this server lets wait",  \
       "try again in %lld s, with fewer calls at once")                                             \

@@ -80,7 +80,7 @@ describe('all sandboxes are in use', { timeout: 300_000 }, () => {
     test(`for its time, then it is told to try again: ${words}`, limit, async (t) => {
       const s = await serve(t, '--sandboxes', '1', '--wait', wait), id = await sandbox(s.ada);
       for (const [tool, args] of [['run_js_ephemeral', { code: '1' }], ['sandbox_initialize', {}]])
-        refused(await s.bob.call(tool, args), new RegExp(`^All 1 sandboxes of this server are in use, and none became free within ${words}: try again in \\d+ s, or [^\\n]+\\.$`));
+        refused(await s.bob.call(tool, args), new RegExp(`^All 1 sandboxes of this server are in use, and it was not your turn within ${words}: try again in \\d+ s, or [^\\n]+\\.$`));
       refused(await s.bob.call('run_js_ephemeral', { code: '1', image: engine ? '--privileged' : 'python:3' }), /is not a version/); // that is said first
       await stop(s.ada, id);
       ran(await s.bob.call('run_js_ephemeral', { code: 'console.log("ran")' }));
