@@ -7,7 +7,7 @@
 //   mayLast  in one of four rounds it lasts for 6 to 12 seconds, longer than a server waits for who does not answer; only then it has its excuse
 //   mayHangInstalls  an installer may hang, which is given 300 seconds: longer than anybody waits here, so no call asks for packages (plan.mjs)
 //   leaves   what may stay until the next start
-//   halves   who writes the store may die of it; an entry that was begun stays until somebody sweeps (src/store/entry.h)
+//   halves   who writes the store may die of it, and an entry that was begun stays until somebody sweeps; or one that is used becomes old, and stays as long (src/store/entry.h)
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -121,7 +121,7 @@ const fill = (place, texts, kinds) => ({
 });
 
 const jump = (name, day_s, boot_s) => ({
-  name,
+  name, halves: true,
   async strike(world) {
     const fd = fs.openSync(world.clock, 'r+');
     const set = (...seconds) => fs.writeSync(fd, BigInt64Array.from(seconds, (s) => BigInt(s) * 1_000_000_000n), 0, 16, 0);
