@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { setTimeout } from 'node:timers/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { assertGone, descendants, engine, freeze, inits, inside, keepers, limit, nativeOnly, tempDir, until } from './jerboa.mjs';
 import { connectTo, programs, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
 
@@ -64,7 +64,7 @@ describe('how many', () => {
     const { pid } = s.child, children = () => fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').length;
     const others = children() - 2;
     let asked = 0, answered = 0, ahead = 0;
-    for (; asked < 60 && ahead < 1; await setTimeout(10)) { // ms: far less than from a call to the next sandbox
+    for (; asked < 60 && ahead < 1; await pause(10)) { // ms: far less than from a call to the next sandbox
       if (asked - answered < 6) s.call('sandbox_initialize', {}).catch(() => {}).finally(() => answered++), asked++;
       if (asked > 4) ahead = children() - others - asked;
     }
