@@ -70,7 +70,8 @@ const excuses = { jail: ofSandbox, docker: ofSandbox, shim: ofSandbox, init: ofS
 
 /** Of one that stands still for long: its server gives it up, or its call comes to its timeout. An installer is given more time than that. */
 const ofStandstill = [[any(lost, tooLate), 2], ...ofFetch];
-const excusesOfStop = { jail: ofStandstill, docker: ofStandstill, shim: ofStandstill, init: ofStandstill, fetch: ofFetch };
+const ofServer = [[tooLate, 6]]; // who asks and waits then: three clients, two calls each
+const excusesOfStop = { server: ofServer, jail: ofStandstill, docker: ofStandstill, shim: ofStandstill, init: ofStandstill, fetch: ofFetch };
 const article = (whom) => (/^[aeiou]/.test(whom) ? 'an' : 'a');
 
 /** The groups of a jail's sandbox, by what cannot be taken for the next one's of the same name. */
