@@ -7,7 +7,7 @@
 //   mayLast  in one of four rounds it lasts for 6 to 12 seconds, longer than a server waits for who does not answer; only then it has its excuse
 //   mayHangInstalls  an installer may hang, which is given 300 seconds: longer than anybody waits here, so no call asks for packages (plan.mjs)
 //   leaves   what may stay until the next start
-//   halves   who writes the store may die of it, and an entry that was begun stays until somebody sweeps; or one that is used becomes old, and stays as long (src/store/entry.h)
+//   halves   who writes the store may die of it, or is ended because nobody waits for it any more, and an entry that was begun stays until somebody sweeps; or one that is used becomes old, and stays as long (src/store/entry.h)
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -96,7 +96,7 @@ function killJail(world, jail) {
 
 const kill = (whom) => ({
   name: `SIGKILL of ${article(whom)} ${whom}`,
-  leaves: justStarted, halves: ['server', 'client', 'installer'].includes(whom),
+  leaves: justStarted, halves: true,
   needs: needs[whom], takes: whom === 'server' || whom === 'client' ? whom : undefined, excuse: excuses[whom],
   async strike(world, random, say) {
     const pid = await hit(() => victims[whom](world), random, (found) => (whom === 'jail' ? killJail(world, found) : signal(found, 'SIGKILL')));
@@ -107,7 +107,7 @@ const kill = (whom) => ({
 
 const stop = (whom) => ({
   name: `SIGSTOP of ${article(whom)} ${whom}`,
-  needs: needs[whom], mayLast: true, excuse: excusesOfStop[whom],
+  needs: needs[whom], mayLast: true, excuse: excusesOfStop[whom], halves: true,
   async strike(world, random, say) {
     const pid = await hit(() => victims[whom](world), random, halt);
     say(pid);
