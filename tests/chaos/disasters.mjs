@@ -66,7 +66,8 @@ const tooLate = /timeout: |does not tell/i;
 /** What a dead one takes along for others; those of the server are lost with it, a client's are nobody's. In a sandbox there is one call at a time, and one more is
  *  forgiven; for one install or one fetch all may wait: three clients with two calls each. */
 const ofFetch = [[notFetched, 6]], ofSandbox = [[lost, 2], ...ofFetch];
-const excuses = { jail: ofSandbox, docker: ofSandbox, shim: ofSandbox, init: ofSandbox, installer: ofFetch, fetch: ofFetch };
+const ofPages = [[/no page/i, 6]]; // a server's ports go with it, and somebody may be on his way there
+const excuses = { server: ofPages, jail: ofSandbox, docker: ofSandbox, shim: ofSandbox, init: ofSandbox, installer: ofFetch, fetch: ofFetch };
 
 /** Of one that stands still for long: its server gives it up, or its call comes to its timeout. An installer is given more time than that. */
 const ofStandstill = [[any(lost, tooLate), 2], ...ofFetch];
@@ -140,7 +141,7 @@ const ofEngines = [
   ...['server', ...keepers, 'init'].map(kill),
   ...['server', ...keepers, 'init'].map(stop),
   { // so that neither sees the other go
-    name: `SIGKILL of a server and its ${keepers[0]}s`, takes: 'server', leaves: /^(cgroup|container) /, halves: true,
+    name: `SIGKILL of a server and its ${keepers[0]}s`, takes: 'server', leaves: /^(cgroup|container) /, halves: true, excuse: ofPages,
     async strike(world, random, say) {
       const pid = random.of(victims.server(world));
       const children = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ').filter(Boolean).map(Number);
