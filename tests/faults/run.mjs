@@ -48,8 +48,8 @@ async function once(workload, home, fault = []) {
 /** Of a class's calls: one, which is another one each time, and every SHARE-th. */
 const chosen = (n) => Array.from({ length: n }, (_, i) => i).filter((i) => i === offset % n || i % +share === offset % +share);
 
-/** Of classes whose calls do not depend on time, what is in the first half of those counted has to come. */
-const mustCome = (kind, i, n) => ['open', 'fork', 'exec', 'mount', 'socket'].includes(kind) && 2 * i <= n;
+/** Of classes whose calls do not depend on time, what is in the first half of those counted has to come. A server opens files each second. */
+const mustCome = (role, kind, i, n) => ['open', 'fork', 'exec', 'mount', 'socket'].includes(kind) && 2 * i <= n && !(role === 'jerboa' && kind === 'open');
 
 /** What a jail leaves when its cleaning up fails; the next start sweeps it. */
 const isCgroup = /^\/sys\/fs\/cgroup\/.*\/jerboa-\d+$/;
@@ -67,7 +67,7 @@ for (const workload of meant) {
       const r = await once(workload, home, fault);
       const fallen = [...new Set(missing(r))].filter((wall) => !missing(plain).includes(wall) && !isForbidden(wall, r));
       if (fallen.length) r.wrong.push(`code ran without a wall that it has: ${fallen}`);
-      if (!r.fired && mustCome(kind, +fault[2], +n)) r.wrong.push(`not reached, although ${n} were counted`);
+      if (!r.fired && mustCome(role, kind, +fault[2], +n)) r.wrong.push(`not reached, although ${n} were counted`);
       const verdict = r.wrong.length ? 'not ok' : r.fired ? 'ok' : 'missed';
       if (r.wrong.length) failed++;
       else if (r.fired) passed++;
