@@ -151,13 +151,13 @@ static void on_fetched(void *owner, int status)
     line[n > 0 ? n : 0] = '\0';
     line[strcspn(line, "\n")] = '\0';
     status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (g->err.kind)
-        ; /* it was too late */
-    else if (g->engine == &native)
+    later_ask(&g->later);
+    if (g->err.kind) /* it was too late */
+        return;
+    if (g->engine == &native)
         runtime_take_answer(g->image, status, line, &g->runtime, &g->err);
     else
         take_image(g, status, line);
-    later_ask(&g->later);
 }
 
 static void on_late(void *owner)

@@ -1,10 +1,10 @@
 /* Theory of operation. A request either finds its layer in the store, a matter of a few system
  * calls, or joins the making of its key, which begins with the first turn of who waits for it:
  * owners have turns, and some makings run at a time, since each is an installer that may want much
- * memory. A making is one child; what it prints on stderr is
- * told to all its requests, what it prints on stdout is the answer. When both pipes have ended each
- * request looks for the layer and holds it by itself; the child goes on for as long as the disk
- * takes, and the making is over when it was reaped.
+ * memory. A making is one child; what it prints on stderr is told to all its requests, what it
+ * prints on stdout is the answer. When both pipes have ended each request looks for the layer and
+ * holds it by itself; the child goes on for as long as the disk takes, and the making is over when
+ * it was reaped.
  *
  * Callbacks record; `layers_step`, `making_step` and `request_step` decide. A making that nobody
  * waits for any more is killed, and stays in the list until it is over. */
@@ -57,7 +57,7 @@ struct making {
 };
 
 struct layer_request {
-    struct place          place; /* first: it is found by it. In line until its making begins */
+    struct place          place; /* first: it is found by it. Without an owner: not in line */
     struct layer_request *next;
     struct layers        *layers;
     struct making        *making; /* NULL: its result is there, or it has an error */

@@ -94,7 +94,6 @@ static int set(const struct cgroup *c, const struct cgroup_setting *s,
         snprintf(text, sizeof text, "%lld", (long long)limits->init_memory_bytes);
         break;
     case VALUE_CPU_QUOTA:
-    case VALUE_CPU_BURST:
         snprintf(text, sizeof text, "%lld", quota);
         break;
     case VALUE_CPU_QUOTA_PERIOD:

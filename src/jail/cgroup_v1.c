@@ -186,7 +186,6 @@ static const struct cgroup_setting settings[] = {
     {CGROUP_MEMORY, "init/memory.swappiness", .text = "0", .optional = true},
     {CGROUP_CPU, "box/cpu.cfs_period_us", .text = CGROUP_PERIOD},
     {CGROUP_CPU, "box/cpu.cfs_quota_us", VALUE_CPU_QUOTA},
-    {CGROUP_CPU, "box/cpu.cfs_burst_us", VALUE_CPU_BURST, true},
     {CGROUP_PIDS, "box/pids.max", VALUE_PIDS},
     {0},
 };

@@ -291,7 +291,6 @@ static const struct cgroup_setting settings[] = {
     {CGROUP_MEMORY, "init/memory.max", VALUE_INIT_MEMORY},
     {CGROUP_MEMORY, "init/memory.swap.max", .text = "0", .optional = true},
     {CGROUP_CPU, "box/cpu.max", VALUE_CPU_QUOTA_PERIOD},
-    {CGROUP_CPU, "box/cpu.max.burst", VALUE_CPU_BURST, true},
     {CGROUP_PIDS, "box/pids.max", VALUE_PIDS},
     {0},
 };

@@ -33,10 +33,6 @@ enum cgroup_value {
     VALUE_INIT_MEMORY,
     VALUE_CPU_QUOTA,        /* a period of CGROUP_PERIOD */
     VALUE_CPU_QUOTA_PERIOD, /* both, in one line */
-    /* What was left of the periods before, up to a whole one: a Node with a large package uses two
-     * processors for a moment, and would else wait for the next period in the middle of its import.
-     */
-    VALUE_CPU_BURST,
     VALUE_PIDS,
 };
 

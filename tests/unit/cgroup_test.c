@@ -47,7 +47,6 @@ static const struct file files_v1[] = {
     {"memory.max_usage_in_bytes", "5000000\n"},
     {"cpu.cfs_period_us", ""},
     {"cpu.cfs_quota_us", ""},
-    {"cpu.cfs_burst_us", ""},
     {"cpuacct.usage", "12345678\n"},
     {"pids.max", ""},
     {"pids.events", "max 4\n"},
@@ -66,7 +65,6 @@ static const struct file files_v2[] = {
     {"memory.current", "4000000\n"},
     {"memory.peak", "5000000\n"},
     {"cpu.max", ""},
-    {"cpu.max.burst", ""},
     {"cpu.stat", "usage_usec 12345\nuser_usec 12000\nsystem_usec 345\n"},
     {"pids.max", ""},
     {"pids.events", "max 4\n"},
@@ -363,7 +361,6 @@ static void test_v1(void **state)
     assert_text("memory/own/jerboa-7/init/memory.limit_in_bytes", "33554432");
     assert_text("cpu/own/jerboa-7/box/cpu.cfs_period_us", "100000");
     assert_text("cpu/own/jerboa-7/box/cpu.cfs_quota_us", "150000");
-    assert_text("cpu/own/jerboa-7/box/cpu.cfs_burst_us", "150000");
     assert_text("pids/own/jerboa-7/box/pids.max", "77");
     assert_enters(fds, cgroup_open_init(&c, fds, NULL), init, 3);
     assert_enters(fds, cgroup_make_run(&c, &limits, 3, fds, NULL), run, 3);
@@ -378,18 +375,14 @@ static void test_v1(void **state)
     assert_false(exists("pids/own/jerboa-7"));
 }
 
-static void test_v1_without_optional_files(void **state)
+static void test_v1_without_swap(void **state)
 {
-    static const char *const optional[] = {"memory.memsw.limit_in_bytes", "cpu.cfs_burst_us"};
-
     (void)state;
+    without = "memory.memsw.limit_in_bytes";
     make_v1_groups();
     assert_int_equal(find_v1("/own", NULL), 0);
-    for (size_t i = 0; i < 2; i++) {
-        without = optional[i];
-        struct cgroup c = make_in("memory/own");
-        cgroup_remove(&c);
-    }
+    struct cgroup c = make_in("memory/own");
+    cgroup_remove(&c);
 }
 
 /* The first group cannot be made whole: nothing of it stays. */
@@ -472,7 +465,6 @@ static void test_v2(void **state)
     assert_text("own/jerboa-7/init/memory.max", "33554432");
     assert_text("own/jerboa-7/init/memory.swap.max", "0");
     assert_text("own/jerboa-7/box/cpu.max", "150000 100000");
-    assert_text("own/jerboa-7/box/cpu.max.burst", "150000");
     assert_text("own/jerboa-7/box/pids.max", "77");
     assert_enters(fds, cgroup_open_init(&c, fds, NULL), init, 1);
     assert_enters(fds, cgroup_make_run(&c, &limits, 3, fds, NULL), run, 1);
@@ -496,10 +488,6 @@ static void test_v2_older_kernels(void **state)
 
     without = "memory.swap.max";
     struct cgroup c = make_in("own");
-    cgroup_remove(&c);
-
-    without = "cpu.max.burst";
-    c = make_in("own");
     cgroup_remove(&c);
 
     without = "memory.peak";
@@ -837,7 +825,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_v1, setup_v1, teardown),
-        cmocka_unit_test_setup_teardown(test_v1_without_optional_files, setup_v1, teardown),
+        cmocka_unit_test_setup_teardown(test_v1_without_swap, setup_v1, teardown),
         cmocka_unit_test_setup_teardown(test_v1_half_made, setup_v1, teardown),
         cmocka_unit_test_setup_teardown(test_v1_made_over, setup_v1, teardown),
         cmocka_unit_test_setup_teardown(test_v2, setup_v2, teardown),
