@@ -79,7 +79,7 @@ bench-parts: all ## what single parts cost, as ratios within one run
 	@bench/run $(BUILD) parts
 
 chaos: all ## disasters under load: N=100 rounds (each disaster once), SEED=… replays; root
-	@$(SUDO) env N=$(N) SEED=$(SEED) ONLY="$(ONLY)" ENGINE=$(ENGINE) tools/chaos $(BUILD)
+	@$(SUDO) env N=$(N) SEED=$(SEED) ONLY="$(ONLY)" ENGINE=$(ENGINE) TRACE=$(TRACE) tools/chaos $(BUILD)
 
 soak: all ## does a server grow? 10,000 runs, 20 minutes of mixed load; RUNS=N, MINUTES=N
 	@tools/soak $(BUILD) $(RUNS) $(MINUTES)

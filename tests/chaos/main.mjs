@@ -6,7 +6,7 @@
 //
 // N rounds (default: each disaster once). SEED fixes the disasters, their order and moments, who is hit among those that are there, and what clients ask;
 // the kernel still decides how far everybody has come at that moment. ONLY=WORDS takes the disasters whose name has them; ENGINE=docker another engine. TRACE=1
-// tells of a round that failed where, what the server logged, and what each client saw last. AGAIN=1 tries one round that failed once more, and says so.
+// tells of a round that failed where, what the server logged, and what each client saw last.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -180,10 +180,7 @@ async function endAll() { // a round that failed leaves no server to the next on
   world.forgive();
 }
 
-let again = +(process.env.AGAIN || 0);
-
-/** True: it went well, or is not tried again. */
-async function isOver(i, struck) {
+for (const [i, struck] of plan.entries()) {
   const name = struck.map((d) => d.name).join(' + '), began = performance.now();
   try {
     const { told, took, totals } = await round(world, struck, random.child());
@@ -192,20 +189,15 @@ async function isOver(i, struck) {
     console.log(`ok ${i + 1} - ${name} (${told.join(', ')}): ${totals.calls} calls, ${totals.failed} excused, ${totals.lost} lost; gone after ${took.gone.toFixed(0)} ms, ${took.swept === undefined ? '' : `swept after ${took.swept.toFixed(0)} ms, `}` +
       `next start ${took.start.toFixed(0)} ms; ${((performance.now() - began) / 1000).toFixed(1)} s`);
     passed++;
-    return true;
   } catch (e) {
-    console.log(`${again > 0 ? 'AGAIN' : 'not ok'} ${i + 1} - ${name}: ${e.message.slice(0, 3000)}\n  replay: make chaos ${replay}`);
+    console.log(`not ok ${i + 1} - ${name}: ${e.message.slice(0, 3000)}\n  replay: make chaos ${replay}`);
     if (process.env.TRACE) console.log(e.stack, world.server?.text('stderr').slice(-2000), world.clients.map((c) => [c.log.slice(-1000), JSON.stringify(c.facts.slice(-4))]));
-    await endAll();
-    if (again-- > 0) return false;
     failed++;
-    return true;
+    await endAll();
   } finally {
     for (const wait of world.waits) wait.end();
   }
 }
-
-for (const [i, struck] of plan.entries()) while (!await isOver(i, struck));
 
 // The store as a whole, once.
 try {
