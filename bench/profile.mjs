@@ -114,7 +114,7 @@ const cold = {
     steps: [['until it is executed', executes('node')], ['until it exits', ends('node')]],
   },
   'jerboa run hello.js': {
-    command: [program, ['run', script]],
+    command: [program, ['run', '--engine', 'native', script]], // auto would start a jail before, to look
     steps: [['until it is executed', executes('jerboa')], ['until its jail is', executes('jerboa-jail')], ['until init is, behind its walls', executes('init')],
       ['until Node is', executes('node')], ['until Node exits', ends('node')], ['until the jail exits, with all that was in it', ends('jerboa-jail')], ['until jerboa exits', ends('jerboa')]],
   },

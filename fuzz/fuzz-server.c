@@ -85,14 +85,15 @@ static int start(const json_t *plan, struct engine_ends *ret, struct child *jail
     play.jail_owner = owner;
     *jail = (struct child){.pid_fd = -1};
     *ret = (struct engine_ends){pipe_ends[0], fcntl(pipe_ends[0], F_DUPFD_CLOEXEC, 3),
-                                control_ends[0], -1};
+                                control_ends[0], -1, ""};
     return 0;
 }
 
-static int sweep(struct child *child, struct event_base        *base,
-                 void (*exited)(void *owner, int status), void *owner, struct err *e)
+static int sweep(const struct engine *engine, const char *name, struct child *child,
+                 struct event_base *base, void (*exited)(void *owner, int status), void *owner,
+                 struct err *e)
 {
-    (void)child, (void)base, (void)exited, (void)owner;
+    (void)engine, (void)name, (void)child, (void)base, (void)exited, (void)owner;
     return err_set(e, ERR_UNAVAILABLE, "no jail is killed here");
 }
 

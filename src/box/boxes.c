@@ -22,7 +22,10 @@
 
 enum {
     FIRST_FILL_MS = 20, /* who starts us wants an answer first */
-    FILL_MS = 40,       /* the same for who takes one: most calls are over by then */
+    /* The same for who takes one: a Node that boots beside a call makes it slower. Most are over
+     * soon; where enough are left, there is time for those, too, that load much first. */
+    FILL_MS = 40,
+    FILL_LATER_MS = 300,
     TEND_MS = 10000,
     EACH_BYTES = 48 << 20, /* what a Node takes that does little */
 };
@@ -108,7 +111,7 @@ static void tend(void *owner)
     s = pool_surplus(all->pool);
     if (s)
         stop_one(all, s); /* its end leads here again */
-    all->fills_soon = false;
+    all->fill_ms = 0;
     deadline_set(&all->tend, pool_pause_ms(all->pool, now, TEND_MS));
 }
 
@@ -116,10 +119,13 @@ static void tend(void *owner)
  * would else find nothing for as long as they come. */
 void boxes_fill_soon(struct boxes *all)
 {
-    if (!all->pool || all->stopped || all->fills_soon)
+    if (!all->pool || all->stopped)
         return;
-    all->fills_soon = true;
-    deadline_set(&all->tend, FILL_MS);
+    int64_t now = clock_ms(), due = now + (pool_is_low(all->pool) ? FILL_MS : FILL_LATER_MS);
+    if (all->fill_ms && all->fill_ms <= due)
+        return;
+    all->fill_ms = due;
+    deadline_set(&all->tend, due - now);
 }
 
 void boxes_spare_ready(struct box *b)

@@ -163,6 +163,14 @@ struct shelf *pool_wanting(struct pool *p, int64_t now_ms)
     return NULL;
 }
 
+bool pool_is_low(const struct pool *p)
+{
+    for (const struct shelf *s = p->first; s; s = s->next)
+        if (2 * ready(s) < s->target)
+            return true;
+    return false;
+}
+
 int64_t pool_pause_ms(const struct pool *p, int64_t now_ms, int64_t most_ms)
 {
     for (const struct shelf *s = p->first; s; s = s->next)

@@ -49,6 +49,7 @@ void pool_works(struct pool *p); /* one was made otherwise: so what failed may b
 
 /* What to do. */
 struct shelf *pool_wanting(struct pool *p, int64_t now_ms); /* one more of these; or NULL */
+bool          pool_is_low(const struct pool *p); /* of some kind fewer than half are ready */
 /* How long to wait before that is asked again: until the first retry, at most most_ms. */
 int64_t       pool_pause_ms(const struct pool *p, int64_t now_ms, int64_t most_ms);
 struct shelf *pool_surplus(struct pool *p);               /* one fewer of these; or NULL */

@@ -6,6 +6,7 @@
 #include "base/program.h"
 #include "base/str.h"
 #include "engine/docker.h"
+#include "engine/endpoint.h"
 #include "engine/native.h"
 #include "engine/podman.h"
 #include "store/capture.h"
@@ -16,12 +17,18 @@ enum { LOOK_MS = 5000 };
 static const struct engine *find_containers(void)
 {
     static const struct engine *const by_preference[] = {&docker, &podman};
+    const struct engine              *first = NULL;
     char                              path[PATH_MAX];
 
-    for (size_t i = 0; i < sizeof by_preference / sizeof by_preference[0]; i++)
-        if (program_on_path(by_preference[i]->name, path, NULL) == 0)
+    for (size_t i = 0; i < sizeof by_preference / sizeof by_preference[0]; i++) {
+        if (program_on_path(by_preference[i]->name, path, NULL) < 0)
+            continue;
+        if (!endpoint_is_deaf(by_preference[i]->name))
             return by_preference[i];
-    return NULL;
+        if (!first)
+            first = by_preference[i];
+    }
+    return first; /* whose own error says what is wrong */
 }
 
 /* Whether native can work, by the jail's own look. A jail that is not there or does not answer is

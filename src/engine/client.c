@@ -32,27 +32,34 @@ static int open_seccomp(struct err *e)
 }
 
 /* `jerboa-remote` if it is needed, `docker`, its arguments, and what cannot be part of a plan that
- * is compared: the time. */
+ * is compared: its name and the time. */
 static const char **compose(const json_t *plan, const char *first, const char *client,
-                            char **ret_label)
+                            const char *name, const char *label)
 {
     const json_t *arguments = json_object_get(plan, "arguments");
     size_t        n = json_array_size(arguments), to = 0;
-    const char  **argv = calloc(n + 5, sizeof *argv);
+    const char  **argv = calloc(n + 6, sizeof *argv);
 
     if (!argv)
         abort();
-    *ret_label = str_format("--label=mcp-creation-timestamp=%lld", (long long)run_id_now_ms());
     argv[to++] = first;
     if (client) {
         argv[to++] = version_own;
         argv[to++] = client;
     }
     argv[to++] = json_string_value(json_array_get(arguments, 0)); /* run, or create */
-    argv[to++] = *ret_label;
+    argv[to++] = name;
+    argv[to++] = label;
     for (size_t i = 1; i < n; i++)
         argv[to++] = json_string_value(json_array_get(arguments, i));
     return argv;
+}
+
+static void give_name(char ret[ENGINE_NAME_SIZE])
+{
+    static unsigned long count;
+
+    snprintf(ret, ENGINE_NAME_SIZE, "jerboa-%s-%lu", run_id(), ++count);
 }
 
 int client_start(const json_t *plan, struct engine_ends *ret, struct child *child,
@@ -61,8 +68,10 @@ int client_start(const json_t *plan, struct engine_ends *ret, struct child *chil
 {
     const char    *program = json_string_value(json_object_get(plan, "program"));
     bool           is_remote = json_is_true(json_object_get(plan, "remote"));
-    autofree char *label = NULL, *carrier = is_remote ? program_find("jerboa-remote", e) : NULL;
-    autofd int     in_read = -1, in_write = -1, out_read = -1, out_write = -1, said_read = -1,
+    autofree char *carrier = is_remote ? program_find("jerboa-remote", e) : NULL, *name = NULL;
+    autofree char *label =
+        str_format("--label=mcp-creation-timestamp=%lld", (long long)run_id_now_ms());
+    autofd int in_read = -1, in_write = -1, out_read = -1, out_write = -1, said_read = -1,
                said_write = -1, seccomp = -1, parcel = -1;
     char                  path[PATH_MAX];
     autofree const char **argv = NULL;
@@ -82,9 +91,31 @@ int client_start(const json_t *plan, struct engine_ends *ret, struct child *chil
     fd_set_nonblock(said_read, true);
     struct child_fd fds[] = {{in_read, 0},          {out_write, 1},      {said_write, 2},
                              {seccomp, SECCOMP_FD}, {parcel, PARCEL_FD}, {-1, -1}};
-    argv = compose(plan, is_remote ? "jerboa-remote" : program, is_remote ? path : NULL, &label);
+    give_name(ret->name);
+    name = str_format("--name=%s", ret->name);
+    argv =
+        compose(plan, is_remote ? "jerboa-remote" : program, is_remote ? path : NULL, name, label);
     TRY(child_start(child, base, is_remote ? carrier : path, argv, (const char *const *)environ,
                     fds, exited, owner, e));
-    *ret = (struct engine_ends){take_fd(&in_write), take_fd(&out_read), -1, take_fd(&said_read)};
+    ret->to_init_fd = take_fd(&in_write);
+    ret->from_init_fd = take_fd(&out_read);
+    ret->control_fd = -1;
+    ret->said_fd = take_fd(&said_read);
     return 0;
+}
+
+int client_sweep(const struct engine *engine, const char *name, struct child *child,
+                 struct event_base *base, void (*exited)(void *owner, int status), void *owner,
+                 struct err *e)
+{
+    const char *const argv[] = {engine->name, "rm", "--force", "--volumes", name, NULL};
+    autofd int        null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    char              path[PATH_MAX];
+
+    if (null < 0)
+        return err_sys(e, "/dev/null");
+    TRY(program_on_path(engine->name, path, e));
+    struct child_fd fds[] = {{null, 0}, {null, 1}, {null, 2}, {-1, -1}};
+    return child_start(child, base, path, argv, (const char *const *)environ, fds, exited, owner,
+                       e);
 }

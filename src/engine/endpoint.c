@@ -1,9 +1,12 @@
 #include "engine/endpoint.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "base/fd.h"
 #include "base/json.h"
@@ -86,6 +89,22 @@ bool endpoint_is_remote(const char *program)
     autofree char *url = url_of(program);
 
     return endpoint_url_is_remote(url);
+}
+
+bool endpoint_is_deaf(const char *program)
+{
+    static const char  scheme[] = "unix://", docker[] = "unix:///var/run/docker.sock";
+    autofree char     *url = url_of(program);
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    autofd int         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (!*url && strcmp(program, "podman") == 0)
+        return false; /* it needs nobody */
+    const char *socket_url = *url ? url : docker;
+    if (fd < 0 || !str_starts(socket_url, scheme) ||
+        str_copy(at.sun_path, sizeof at.sun_path, socket_url + strlen(scheme)) < 0)
+        return false;
+    return connect(fd, (struct sockaddr *)&at, sizeof at) < 0 && errno != EAGAIN;
 }
 
 struct endpoint_name endpoint_name(const char *program)

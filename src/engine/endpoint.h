@@ -13,6 +13,8 @@ struct endpoint_name {
 };
 
 bool endpoint_is_remote(const char *program);
+/* Nobody listens at its unix socket, or not to us. */
+bool endpoint_is_deaf(const char *program);
 /* The same for the same daemon; a file may be called so. */
 struct endpoint_name endpoint_name(const char *program);
 bool endpoint_url_is_remote(const char *url); /* one of them, of this kind or that */

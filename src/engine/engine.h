@@ -67,12 +67,15 @@ struct engine_spec {
                                   there is native_bundle alone */
 };
 
+enum { ENGINE_NAME_SIZE = 64 };
+
 /* Where its init is reached. */
 struct engine_ends {
     int to_init_fd, from_init_fd;
     int control_fd; /* to a jail, which gets the plan there; -1: there is none, and init stands in
                        for it */
-    int said_fd;    /* what the program says when it fails, non-blocking; or -1 */
+    int  said_fd;   /* what the program says when it fails, non-blocking; or -1 */
+    char name[ENGINE_NAME_SIZE]; /* what a daemon knows it by, for `sweep`; or "" */
 };
 
 /* A wall that native has and this one does not. */
@@ -91,8 +94,9 @@ struct engine {
                  struct event_base *base, void (*exited)(void *owner, int status), void *owner,
                  struct err *e);
     /* Removes what a sandbox left whose program was killed, in a program of its own. */
-    int (*sweep)(struct child *child, struct event_base        *base,
-                 void (*exited)(void *owner, int status), void *owner, struct err *e);
+    int (*sweep)(const struct engine *engine, const char *name, struct child *child,
+                 struct event_base *base, void (*exited)(void *owner, int status), void *owner,
+                 struct err *e);
     int end_ms; /* its program has so long to end, once its pipe is closed; then it is killed */
     /* Ended by a row without a name; NULL: the jail tells its walls itself. */
     const struct engine_gap *(*gaps)(void);

@@ -415,17 +415,20 @@ static int start(const json_t *plan, struct engine_ends *ret, struct child *jail
 
     struct child_fd fds[] = {{in_read, 0}, {out_write, 1}, {its, 3}, {-1, -1}};
     TRY(child_start(jail, base, path, argv, NULL, fds, exited, owner, e));
-    *ret = (struct engine_ends){take_fd(&in_write), take_fd(&out_read), take_fd(&ours), -1};
+    *ret = (struct engine_ends){take_fd(&in_write), take_fd(&out_read), take_fd(&ours), -1, ""};
     return 0;
 }
 
-static int sweep(struct child *child, struct event_base        *base,
-                 void (*exited)(void *owner, int status), void *owner, struct err *e)
+static int sweep(const struct engine *engine, const char *name, struct child *child,
+                 struct event_base *base, void (*exited)(void *owner, int status), void *owner,
+                 struct err *e)
 {
     autofree char *path = program_find("jerboa-jail", e);
     autofd int     null = open("/dev/null", O_RDWR | O_CLOEXEC);
     const char    *argv[] = {"jerboa-jail", "sweep", NULL};
 
+    (void)engine;
+    (void)name; /* it finds all that are dead */
     if (!path)
         return -1;
     if (null < 0)

@@ -53,5 +53,5 @@ static json_t *plan(const struct engine_spec *spec, struct err *e)
 }
 
 const struct engine podman = {
-    "podman", plan, docker_environment, client_start, NULL, DOCKER_END_MS, gaps,
+    "podman", plan, docker_environment, client_start, client_sweep, DOCKER_END_MS, gaps,
 };

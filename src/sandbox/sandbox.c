@@ -34,7 +34,8 @@ struct sandbox {
     struct link         *pipe, *control; /* control: NULL where init stands in for a jail */
     struct child jail; /* or what else the engine started; or, when it was killed, who removes what
                           it left */
-    int                       said_fd; /* what it says when it fails; or -1 */
+    char                      name[ENGINE_NAME_SIZE]; /* what sweeping finds it by */
+    int                       said_fd;                /* what it says when it fails; or -1 */
     struct deadline           deadline;
     struct later              later;
     struct channel           *channels;
@@ -146,7 +147,7 @@ static void on_swept(void *owner, int status)
 static void sweep(struct sandbox *s)
 {
     child_done(&s->jail);
-    s->sweeping = s->engine->sweep(&s->jail, s->base, on_swept, s, NULL) == 0;
+    s->sweeping = s->engine->sweep(s->engine, s->name, &s->jail, s->base, on_swept, s, NULL) == 0;
     if (s->ending)
         deadline_set(&s->deadline, s->engine->end_ms);
 }
@@ -156,10 +157,10 @@ static void on_jail_exit(void *owner, int status)
     struct sandbox *s = owner;
 
     s->jail_exited = true; /* its reason came as a frame, or not at all */
-    if (WIFSIGNALED(status) && s->engine->sweep)
-        sweep(s);
-    else if (WIFSIGNALED(status))
+    if (WIFSIGNALED(status)) {
         was_cut = true;
+        sweep(s);
+    }
     later_ask(&s->later);
 }
 
@@ -506,6 +507,7 @@ struct sandbox *sandbox_start(struct event_base *base, const struct engine *engi
         s->egress = egress_new(base, network, &egress_ops, s);
     send_hello(s);
     s->said_fd = ends.said_fd;
+    str_copy(s->name, sizeof s->name, ends.name);
     s->walls = engine_walls(engine);
     if (!s->control)
         send_files(s, plan);

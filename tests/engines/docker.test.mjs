@@ -1,7 +1,7 @@
 // The docker engine, and podman's, where they differ from native: images, labels, what init gives up, what is left after a kill. The rest is the suite
 // itself, on them: run.mjs beside it, which also runs this file, with a daemon of its own.
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
@@ -153,6 +153,23 @@ describe(engine, limit, () => {
     await next();
     assert.ok(!fs.existsSync(file));
     assert.equal(fs.readFileSync(elsewhere, 'utf8'), '', 'what another daemon has of it was not asked');
+  });
+
+  test('a client that dies between making a container and starting it leaves none, while its server lives', async (t) => {
+    const dir = tempDir(t), client = execFileSync('which', [engine], { encoding: 'utf8' }).trim();
+    const half = `#!/bin/sh\n[ "$1" = run ] || exec ${client} "$@"\nshift\n${client} create "$@" >>${dir}/made\nkill -KILL $$\n`;
+    fs.writeFileSync(path.join(dir, engine), half, { mode: 0o755 });
+    const s = await connectFor(t, variants['stdio, modern'], ['--pool', '0'], { PATH: `${dir}:${process.env.PATH}` });
+    refused(await s.once('1'), /the sandbox ended/);
+    assert.match(fs.readFileSync(path.join(dir, 'made'), 'utf8'), /^[0-9a-f]{64}\n$/);
+    await until(none, () => 'a container is left', 10);
+  });
+
+  test('auto passes by a docker that does not answer', { skip: engine !== 'podman' && 'where podman is' }, async (t) => {
+    const dir = tempDir(t);
+    fs.writeFileSync(path.join(dir, 'docker'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
+    const env = { JERBOA_ENGINE: 'auto', DOCKER_HOST: 'unix:///nonexistent/socket', PATH: `${dir}:${process.env.PATH}` };
+    assert.equal(answer(await run(['--image', 'localhost/bench', '-e', 'console.log(1)'], { env })), 1);
   });
 
   test('nothing is left five seconds after a server was killed', async () => {

@@ -192,6 +192,23 @@ static void test_waits_longer_after_each_failure(void **state)
     pool_free(p);
 }
 
+static void test_is_low_when_fewer_than_half_are_ready(void **state)
+{
+    struct pool  *p = pool_new(4, 8, &usual);
+    struct shelf *s = pool_shelf(p, &usual, 0);
+
+    (void)state;
+    assert_true(pool_is_low(p));
+    fill(p, 0);
+    for (int left = 3; left >= 1; left--) {
+        pool_left(s, true);
+        assert_int_equal(pool_is_low(p), left < 2);
+    }
+    pool_began(s); /* not ready yet */
+    assert_true(pool_is_low(p));
+    pool_free(p);
+}
+
 static void test_tries_at_once_when_one_was_made_otherwise(void **state)
 {
     struct pool  *p = pool_new(2, 16, &usual);
@@ -219,6 +236,7 @@ int main(void)
         cmocka_unit_test(test_a_kind_that_cannot_be_made_is_forgotten),
         cmocka_unit_test(test_kinds_are_bounded_and_told_apart),
         cmocka_unit_test(test_waits_longer_after_each_failure),
+        cmocka_unit_test(test_is_low_when_fewer_than_half_are_ready),
         cmocka_unit_test(test_tries_at_once_when_one_was_made_otherwise),
     };
 
