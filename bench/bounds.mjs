@@ -5,7 +5,7 @@
 // A call that is answered at once has cost processors a Node's boot and a sandbox all the same: their time bounds the calls a second.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -13,6 +13,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { start } from './client.mjs';
 import { nodeModules, place } from './ours.mjs';
 import { writeScripts } from './peers.mjs';
+import { run } from './programs.mjs';
 import { beginTable, endTable, figure } from './table.mjs';
 import { median } from './turns.mjs';
 import { rows, scripts } from './work.mjs';
@@ -72,6 +73,21 @@ async function imports(server) {
   figure('jerboa run hello.js: more than node hello.js', t.cold - t.hello, 'ms');
 }
 
+/** What the walls add to an import: the same, by a clock around it, inside and outside. */
+async function walled(server, key) {
+  const { dependencies } = scripts[key], code = `const began = performance.now();\nawait import('${key}');\nconsole.log(performance.now() - began);\n`;
+  const file = path.join(dir, key, 'clocked.mjs');
+  writeFileSync(file, code);
+  const t = await inTurns({
+    inside: async () => {
+      await pause(PAUSE_MS);
+      return Number((await server.call('run_js_ephemeral', { code, dependencies })).structuredContent.stdout);
+    },
+    outside: async () => Number(await run(node, [file], {})),
+  });
+  figure(`importing ${key} in a sandbox ÷ in plain Node`, t.inside / t.outside, 'x');
+}
+
 // ---- processors ----
 
 /** Milliseconds of a processor that a process and those that it has waited for took. */
@@ -98,6 +114,7 @@ try {
   writeScripts(dir, (dependency) => nodeModules(home, dependency));
   beginTable();
   await imports(server);
+  for (const key of ['lodash', 'express']) await walled(server, key);
   await processors(server);
 } finally {
   await server.close();
