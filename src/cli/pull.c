@@ -110,8 +110,10 @@ static int get_image(const struct pull_options *o, const struct engine *engine, 
     struct runtime runtime;
 
     if (o->sets.n > 0)
-        return err_set(e, ERR_INVALID, "--deps is of the native engine, and this image of %s",
-                       engine->name);
+        return err_set(e, ERR_INVALID,
+                       "--deps is of the native engine, and the image '%.60s' is %s's; packages "
+                       "are told apart by commas: --deps a,b",
+                       o->image, engine->name);
     TRY(container_sweep(engine->name, endpoint_name(engine->name).text, e));
     TRY(container_ensure(engine->name, o->image, &runtime, e));
     printf("%s %s\n", runtime.dir, runtime.version);

@@ -127,6 +127,11 @@ describe(engine, limit, () => {
     assertRefused(await run(['--image', '--privileged', '-e', '1']), /is no name of an image/);
   });
 
+  test('pull --deps with an image of its own is one sentence', async () => {
+    const r = await start(['pull', '--engine', engine, '--deps', 'lodash', 'express']).ended;
+    assert.deepEqual([r.status, r.stderr], [2, `jerboa: --deps is of the native engine, and the image 'express' is ${engine}'s; packages are told apart by commas: --deps a,b\n`]);
+  });
+
   test('--strict refuses, and says which wall is missing', async () => {
     assertRefused(await run(['--strict', '-e', '1']), /--strict: the wall 'user-namespace' is missing/);
   });
