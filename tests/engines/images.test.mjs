@@ -12,7 +12,7 @@ import { startRegistry } from './registry.mjs';
 
 assert.ok(engine, 'tests/engines/run.mjs starts a daemon for it');
 const docker = async (...args) => (await promisify(execFile)(engine, args)).stdout.trim();
-const auto = { JERBOA_ENGINE: 'auto' }, nowhere = { DOCKER_HOST: 'unix:///nonexistent/socket' };
+const auto = { JERBOA_ENGINE: 'auto' }, nowhere = { DOCKER_HOST: 'unix:///nonexistent/socket', CONTAINER_HOST: 'unix:///nonexistent/socket' };
 const stdio = variants['stdio, modern'];
 const missing = /^warn sandbox missing walls: .*\n/m;
 const only = { ...limit, skip: engine !== 'docker' && 'auto takes docker first' };
