@@ -1,8 +1,8 @@
 /* engine_choice - which engine makes which sandboxes, decided once.
  *
- * `auto` is native for images of node, and docker, or podman where there is no docker, for all
- * others; where native cannot work, for all of them. Who has neither program is on native, and
- * nothing is looked at. */
+ * `auto` is native for images of node, and docker, or podman where there is no docker or nobody
+ * listens at its socket, for all others; where native cannot work, for all of them. Who has neither
+ * program is on native, and nothing is looked at. */
 #pragma once
 
 #include "engine/engine.h"

@@ -22,8 +22,8 @@ static int answer(const char *how, const char *engine, const char *image, struct
 {
     struct runtime runtime;
 
-    TRY(container_sweep(engine, endpoint_name(engine).text,
-                        e)); /* of earlier runs, before there are new ones */
+    container_sweep(engine,
+                    endpoint_name(engine).text); /* earlier runs, before there are new ones */
     if (strcmp(how, "pull") == 0)
         TRY(container_ensure(engine, image, &runtime, e));
     else if (container_find(engine, image, &runtime, e) < 0)

@@ -73,7 +73,7 @@ static char *url_of_chosen_context(void)
     return name && *name ? url_of_context(dir, name) : str_dup("");
 }
 
-/* "": where it is unless told. */
+/* "": there is no daemon, which podman does without. */
 static char *url_of(const char *program)
 {
     bool        is_podman = strcmp(program, "podman") == 0;
@@ -81,7 +81,10 @@ static char *url_of(const char *program)
 
     if (host && *host)
         return str_dup(host);
-    return is_podman ? str_dup("") : url_of_chosen_context();
+    if (is_podman)
+        return str_dup("");
+    autofree char *chosen = url_of_chosen_context();
+    return str_dup(*chosen ? chosen : "unix:///var/run/docker.sock");
 }
 
 bool endpoint_is_remote(const char *program)
@@ -93,16 +96,13 @@ bool endpoint_is_remote(const char *program)
 
 bool endpoint_is_deaf(const char *program)
 {
-    static const char  scheme[] = "unix://", docker[] = "unix:///var/run/docker.sock";
+    static const char  scheme[] = "unix://";
     autofree char     *url = url_of(program);
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     autofd int         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    if (!*url && strcmp(program, "podman") == 0)
-        return false; /* it needs nobody */
-    const char *socket_url = *url ? url : docker;
-    if (fd < 0 || !str_starts(socket_url, scheme) ||
-        str_copy(at.sun_path, sizeof at.sun_path, socket_url + strlen(scheme)) < 0)
+    if (fd < 0 || !str_starts(url, scheme) ||
+        str_copy(at.sun_path, sizeof at.sun_path, url + strlen(scheme)) < 0)
         return false;
     return connect(fd, (struct sockaddr *)&at, sizeof at) < 0 && errno != EAGAIN;
 }

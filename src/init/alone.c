@@ -58,11 +58,12 @@ static int place_node(struct err *e)
     static char paths[4096];
     const char *path = getenv("PATH"); /* there is one, see inherit.h */
     char        node[4200], headers[4200];
+    struct stat st;
 
     snprintf(paths, sizeof paths, "%s", path);
     for (char *rest = paths, *dir; (dir = strsep(&rest, ":"));) {
         snprintf(node, sizeof node, "%s/node", dir);
-        if (dir[0] != '/' || access(node, X_OK) < 0)
+        if (dir[0] != '/' || access(node, X_OK) < 0 || stat(node, &st) < 0 || !S_ISREG(st.st_mode))
             continue;
         snprintf(headers, sizeof headers, "%s/../include", dir); /* where they usually are */
         if (symlink(dir, "/opt/node/bin") < 0 || symlink(headers, "/opt/node/include") < 0)

@@ -17,6 +17,7 @@
 #include "init/counters.h"
 #include "init/inherit.h"
 #include "init/leader.h"
+#include "init/offspring.h"
 #include "pipe/ports.h"
 
 enum {
@@ -136,6 +137,7 @@ static int await_exec(pid_t pid, int report_fd, const char *program, struct err 
     int           cause;
 
     if (poll(&p, 1, EXEC_MS) == 0) {
+        offspring_end(pid); /* where a leader was to start it */
         kill(pid, SIGKILL);
         return err_set(e, ERR_TIMEOUT, "start %.100s: it was held up", program);
     }

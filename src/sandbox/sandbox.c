@@ -142,8 +142,9 @@ static void on_swept(void *owner, int status)
     later_ask(&s->later);
 }
 
-/* One that was killed could not clean up. At once, whatever else the sandbox waits for; and if it
- * cannot be, the next start does it. */
+/* One that was killed could not clean up, nor could a client that lost its daemon before there was
+ * an init. At once, whatever else the sandbox waits for; and if it cannot be, the next start does
+ * it. */
 static void sweep(struct sandbox *s)
 {
     child_done(&s->jail);
@@ -157,7 +158,7 @@ static void on_jail_exit(void *owner, int status)
     struct sandbox *s = owner;
 
     s->jail_exited = true; /* its reason came as a frame, or not at all */
-    if (WIFSIGNALED(status)) {
+    if (WIFSIGNALED(status) || (!s->greeted && status != 0 && *s->name)) {
         was_cut = true;
         sweep(s);
     }
@@ -232,23 +233,24 @@ static void on_pipe_frame(void *owner, const struct frame *f)
     }
 }
 
-/* Its last line, by which clients of container daemons tell why. What is not for a terminal is
- * taken out. */
+/* By its first line that is no warning clients of container daemons tell why; where to find help
+ * comes behind. As much of it as fits, without what is not for a terminal. */
 static bool read_reason(struct sandbox *s, char ret[ERR_MSG_MAX])
 {
     char    text[4096 + 1];
     ssize_t n = s->said_fd < 0 ? -1 : read(s->said_fd, text, sizeof text - 1);
 
-    while (n > 0 && text[n - 1] == '\n')
-        n--;
     if (n <= 0)
         return false;
     text[n] = '\0';
-    str_copy(ret, ERR_MSG_MAX, text);
+    *ret = '\0';
+    for (char *rest = text, *line; !*ret && (line = strsep(&rest, "\n"));)
+        if (!str_starts(line, "WARNING"))
+            snprintf(ret, ERR_MSG_MAX, "%s", line);
     for (char *c = ret; *c; c++)
         if (*c < ' ' || *c > '~')
             *c = ' ';
-    return true;
+    return *ret;
 }
 
 static void on_pipe_end(void *owner, const struct err *e)

@@ -3,8 +3,9 @@
  * kernel drops the lock however it ends. Of each daemon there is a directory, for one knows nothing
  * of what another has left to do. So whoever can lock the file of a container's label knows that
  * nobody is left who would stop it; and a container whose file is not in this store is somebody
- * else's. A container may come to be after its run: so the first sweep that finds it over writes
- * that into the file, and a later one removes the file. */
+ * else's. Who sweeps holds that lock meanwhile. A container may come to be after its run: so the
+ * first sweep that finds it over and nothing of it left writes that into the file, and a later one
+ * removes the file. */
 #include "store/container.h"
 
 #include <ctype.h>
@@ -37,6 +38,8 @@ enum {
     ID_MAX = 64,
     IMAGE_MAX = 255,
     SWEEP_MAX = 64,
+    SWEEP_MS = 10000, /* who waits wants a sandbox; the next one goes on */
+    LOCK_MS = SWEEP_MS,
     LATE_S = 60, /* so long a daemon may take to make what a client asked for that was killed */
 };
 
@@ -159,8 +162,10 @@ static int follow(int fd, struct last_words *ret)
             return -1;
         if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
             return 0;
-        if (n > 0 && write(STDERR_FILENO, bytes, (size_t)n) >= 0)
-            take_words(ret, bytes, (size_t)n);
+        if (n <= 0)
+            continue;
+        take_words(ret, bytes, (size_t)n);
+        (void)!write(STDERR_FILENO, bytes, (size_t)n); /* who does not look misses nothing */
     }
 }
 
@@ -174,6 +179,8 @@ static pid_t start_pull(const char *program, const char *image, int said_fd, str
 
     TRY(program_on_path(program, path, e));
     autofd int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing < 0)
+        return err_sys(e, "/dev/null");
     pid = fork();
     if (pid < 0)
         return err_sys(e, "run %s", path);
@@ -270,16 +277,30 @@ static int open_runs(const char *daemon, struct err *e)
     return store_ensure(part, e);
 }
 
+/* Who sweeps may have it for a moment, and remove the file. */
+static int try_lock(int runs_fd, const char *run_id)
+{
+    autofd int  fd = openat(runs_fd, run_id, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT, 0600);
+    struct stat st;
+
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || ftruncate(fd, 0) < 0)
+        return -1;
+    if (st.st_nlink > 0)
+        return take_fd(&fd);
+    errno = EAGAIN;
+    return -1;
+}
+
 int container_lock(const char *daemon, const char *run_id, struct err *e)
 {
     autofd int dir = open_runs(daemon, e);
-    autofd int fd =
-        dir < 0 ? -1 : openat(dir, run_id, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT, 0600);
+    int64_t    end_ms = clock_ms() + LOCK_MS;
+    int        fd;
 
     TRY(dir);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return err_sys(e, "lock runs/%s/%.64s", daemon, run_id);
-    return take_fd(&fd);
+    while ((fd = try_lock(dir, run_id)) < 0 && errno == EAGAIN && clock_ms() < end_ms)
+        poll(NULL, 0, 10);
+    return fd < 0 ? err_sys(e, "lock runs/%s/%.64s", daemon, run_id) : fd;
 }
 
 void container_unlock(const char *daemon, const char *run_id)
@@ -291,21 +312,21 @@ void container_unlock(const char *daemon, const char *run_id)
         unlinkat(dir, run_id, 0);
 }
 
-static bool is_over(int runs_fd, const char *run_id)
+/* Its file, locked, if nobody else has it: then it is over. */
+static int take_over(int runs_fd, const char *run_id)
 {
     autofd int fd = is_id(run_id) ? openat(runs_fd, run_id, O_RDWR | O_CLOEXEC | O_NOFOLLOW) : -1;
 
-    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 ? take_fd(&fd) : -1;
 }
 
 /* True: nothing of it can come any more. */
-static bool is_settled(int runs_fd, const char *run_id)
+static bool is_settled(int fd)
 {
     static const char over[] = "over\n";
-    autofd int        fd = openat(runs_fd, run_id, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     struct stat       st;
 
-    if (fd < 0 || fstat(fd, &st) < 0)
+    if (fstat(fd, &st) < 0)
         return false;
     if (st.st_size > 0)
         return st.st_mtime + LATE_S < time(NULL);
@@ -313,51 +334,43 @@ static bool is_settled(int runs_fd, const char *run_id)
     return false;
 }
 
-/* What runs goes by its --rm once it is killed. What was never started has to be removed, and what
- * Docker 20.10 did not come to an end with, because it exited while it was being started. */
-static const struct way {
-    const char *filter, *verb, *option;
-    const char *program; /* who has that state; NULL: all */
-} ways[] = {
-    {"status=running", "kill", "--signal=KILL", NULL}, {"status=created", "rm", "--volumes", NULL},
-    {"status=removing", "rm", "--volumes", NULL},      {"status=dead", "rm", "--volumes", "docker"},
-    {"status=exited", "rm", "--volumes", "podman"}, /* by who killed its conmon, too */
-};
-
-/* True: there was one, and it is told to end. */
-static bool end_one(const char *program, const char *run_id, const struct way *w, struct err *e)
+/* True: the daemon has nothing of it, any more. */
+static bool end_all(const char *program, const char *run_id, int64_t end_ms)
 {
     autofree char    *label = str_format("label=mcp-server-run-id=%s", run_id);
-    const char *const list[] = {program,    "ps",  "--all",    "--quiet", "--no-trunc",
-                                "--filter", label, "--filter", w->filter, NULL};
     struct capture    c = {0}, ended = {0};
-    char              path[PATH_MAX];
+    const char *const list[] = {program,      "ps",       "--all", "--quiet",
+                                "--no-trunc", "--filter", label,   NULL};
+    const char *const end[] = {program, "rm", "--force", "--volumes", c.output, NULL};
+    struct err        e = {0};
 
-    if (w->program && strcmp(w->program, program) != 0)
-        return false;
-    if (ask(program, list, &c, e) < 0 || !is_id(c.output) || program_on_path(program, path, e) < 0)
-        return false;
-    const char *const end[] = {program, w->verb, w->option, c.output, NULL};
-    return capture_run_quietly(path, end, ASK_MS, &ended, e) == 0 && ended.status == 0;
+    for (int i = 0; i < SWEEP_MAX && clock_ms() < end_ms; i++) {
+        if (ask(program, list, &c, &e) < 0)
+            return false;
+        if (!*c.output)
+            return true;
+        if (!is_id(c.output) || ask(program, end, &ended, &e) < 0)
+            return false;
+    }
+    return false;
 }
 
-int container_sweep(const char *program, const char *daemon, struct err *e)
+void container_sweep(const char *program, const char *daemon)
 {
-    int                  fd = open_runs(daemon, e);
-    DIR                 *runs = fd < 0 ? NULL : fdopendir(fd);
+    struct err           e = {0};
+    int                  dir = open_runs(daemon, &e);
+    DIR                 *runs = dir < 0 ? NULL : fdopendir(dir);
     const struct dirent *d;
+    int64_t              end_ms = clock_ms() + SWEEP_MS;
 
-    if (!runs)
-        return fd < 0 ? -1 : err_sys(e, "read the store's runs");
-    while (!e->kind && (d = readdir(runs))) {
-        if (!is_over(fd, d->d_name))
-            continue;
-        for (size_t w = 0; w < sizeof ways / sizeof ways[0] && !e->kind; w++)
-            for (int i = 0; i < SWEEP_MAX && end_one(program, d->d_name, &ways[w], e); i++)
-                ;
-        if (!e->kind && is_settled(fd, d->d_name))
-            unlinkat(fd, d->d_name, 0);
+    if (!runs) {
+        fd_close(&dir);
+        return;
+    }
+    while (clock_ms() < end_ms && (d = readdir(runs))) {
+        autofd int fd = take_over(dir, d->d_name);
+        if (fd >= 0 && end_all(program, d->d_name, end_ms) && is_settled(fd))
+            unlinkat(dir, d->d_name, 0);
     }
     closedir(runs);
-    return e->kind ? -1 : 0;
 }

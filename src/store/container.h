@@ -28,8 +28,9 @@ int container_sibling(const struct runtime *runtime, char ret[32], struct err *e
 
 /* Removes the containers of runs of Jerboa that are over: those that are labelled with a run of
  * this daemon (engine/endpoint.h has its name) whose lock (container_lock) nobody holds any more.
- * Others' are left alone. */
-int container_sweep(const char *program, const char *daemon, struct err *e);
+ * Others' are left alone. What cannot be removed, or not within ten seconds, is left to the next
+ * time: nobody is refused a sandbox for it. */
+void container_sweep(const char *program, const char *daemon);
 
 /* Held as long as the descriptor that is returned is open: containers of this run are not to be
  * swept. */
