@@ -364,6 +364,12 @@ static void add_rules(struct request *r, const struct family *f,
     then_redirect(r, PORT_LOOKUPS);
     close_rule(r, rule);
 
+    rule = open_rule(r, f);
+    if_protocol(r, IPPROTO_TCP);
+    if_port(r, PORT_DNS);
+    then_redirect(r, PORT_CONNECTIONS);
+    close_rule(r, rule);
+
     for (size_t i = 0; i < n; i++)
         if (places[i].family == f->inet)
             add_place(r, f, &places[i]);

@@ -3,7 +3,8 @@
  * To be called in the sandbox's network namespace, with lo up and CAP_NET_ADMIN over it. Afterwards
  * every address is local, and by rules of nf_tables, in this order:
  *
- * - a UDP datagram to port 53, of any address, goes to PORT_LOOKUPS of init
+ * - a UDP datagram to port 53, of any address, goes to PORT_LOOKUPS of init, a TCP connection to
+ *   PORT_CONNECTIONS: without a resolv.conf it is 127.0.0.1 that is asked
  * - a TCP connection to one of `places`, which are on the host's loopback, goes to PORT_CONNECTIONS
  *   of init; so the sandbox's own loopback lacks these places
  * - a TCP connection to anything but loopback goes there too

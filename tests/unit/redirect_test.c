@@ -153,11 +153,13 @@ static void lookups(void)
 {
     static const char *const servers[] = {"9.9.9.9", "127.0.0.1", "127.0.0.53", "2620:fe::fe",
                                           "::1"};
-    int                      fd, v4, v6;
+    int                      fd, v4, v6, by_stream, by_stream6;
 
     inside_redirect();
     v4 = bound(SOCK_DGRAM, "127.0.0.1", PORT_LOOKUPS);
     v6 = bound(SOCK_DGRAM, "::1", PORT_LOOKUPS);
+    by_stream = listener("127.0.0.1", PORT_CONNECTIONS);
+    by_stream6 = listener("::1", PORT_CONNECTIONS);
     for (size_t i = 0; i < sizeof servers / sizeof servers[0]; i++) {
         int           init = strchr(servers[i], ':') ? v6 : v4;
         union address from = {0};
@@ -170,6 +172,10 @@ static void lookups(void)
         size = sizeof from;
         CHECK(recvfrom(fd, bytes, sizeof bytes, 0, &from.any, &size) == 6);
         address_check(&from, servers[i], 53); /* a resolver takes it from nobody else */
+
+        CHECK(connecting(servers[i], 53, &fd) == 0);
+        check_original(accept(strchr(servers[i], ':') ? by_stream6 : by_stream, NULL, NULL),
+                       servers[i], 53);
     }
 }
 
