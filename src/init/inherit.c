@@ -7,22 +7,15 @@
 
 static char *const *inherited; /* NULL: nothing is */
 
-/* Docker's client adds those of its config.json to what the image says, passwords and all. */
-static const char *const not_the_images[] = {
-    "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY",
-    "http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy",
+/* What is added to what the image says: by docker's client the proxies of its config.json,
+ * passwords and all; by podman two with these values, even where there is no terminal. */
+static const struct {
+    const char *name, *value; /* NULL: any */
+} not_the_images[] = {
+    {"HTTP_PROXY", NULL}, {"HTTPS_PROXY", NULL}, {"FTP_PROXY", NULL},   {"ALL_PROXY", NULL},
+    {"NO_PROXY", NULL},   {"http_proxy", NULL},  {"https_proxy", NULL}, {"ftp_proxy", NULL},
+    {"all_proxy", NULL},  {"no_proxy", NULL},    {"TERM", "xterm"},     {"container", "podman"},
 };
-
-int inherit_begin(struct err *e)
-{
-    for (size_t i = 0; i < sizeof not_the_images / sizeof not_the_images[0]; i++)
-        unsetenv(not_the_images[i]);
-    if (setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 0) < 0 ||
-        setenv("LANG", "C.UTF-8", 0) < 0)
-        return err_sys(e, "the environment of programs");
-    inherited = environ;
-    return 0;
-}
 
 static size_t count(const char *const *list)
 {
@@ -31,6 +24,28 @@ static size_t count(const char *const *list)
     while (list && list[n])
         n++;
     return n;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int inherit_begin(struct err *e)
+{
+    for (size_t i = 0; i < sizeof not_the_images / sizeof not_the_images[0]; i++) {
+        const char *told = getenv(not_the_images[i].name), *value = not_the_images[i].value;
+
+        if (told && (!value || strcmp(told, value) == 0))
+            unsetenv(not_the_images[i].name);
+    }
+    if (setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 0) < 0 ||
+        setenv("LANG", "C.UTF-8", 0) < 0)
+        return err_sys(e, "the environment of programs");
+    /* podman has them in another order each time */
+    qsort(environ, count((const char *const *)environ), sizeof *environ, by_name);
+    inherited = environ;
+    return 0;
 }
 
 static bool has_name(const char *const *list, const char *variable)

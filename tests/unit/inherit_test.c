@@ -55,6 +55,26 @@ static void ours_win_and_the_rest_is_the_image_s(void **state)
     assert_string_equal(find(env, "LANG"), "C.UTF-8");
 }
 
+static void the_order_is_always_the_same(void **state)
+{
+    static const char *const none[] = {NULL};
+    struct err               e = {0};
+
+    (void)state;
+    clearenv();
+    setenv("Z", "1", 1);
+    setenv("LANG", "C", 1);
+    setenv("PATH", "/bin", 1);
+    setenv("A", "1", 1);
+    assert_int_equal(inherit_begin(&e), 0);
+    autofree const char **env = inherit_compose(none);
+    assert_string_equal(env[0], "A=1");
+    assert_string_equal(env[1], "LANG=C");
+    assert_string_equal(env[2], "PATH=/bin");
+    assert_string_equal(env[3], "Z=1");
+    assert_null(env[4]);
+}
+
 static void an_image_without_any(void **state)
 {
     static const char *const none[] = {NULL};
@@ -90,13 +110,36 @@ static void proxies_are_nobody_s_but_the_user_s(void **state)
     assert_string_equal(find(env, "HTTP_PROXY_NOT"), "its");
 }
 
+static void what_podman_adds_is_not_the_image_s(void **state)
+{
+    static const char *const none[] = {NULL};
+    struct err               e = {0};
+
+    (void)state;
+    clearenv();
+    setenv("TERM", "xterm", 1);
+    setenv("container", "podman", 1);
+    assert_int_equal(inherit_begin(&e), 0);
+    autofree const char **env = inherit_compose(none);
+    assert_null(find(env, "TERM"));
+    assert_null(find(env, "container"));
+    setenv("TERM", "dumb", 1);
+    setenv("container", "oci", 1);
+    assert_int_equal(inherit_begin(&e), 0);
+    autofree const char **other = inherit_compose(none);
+    assert_string_equal(find(other, "TERM"), "dumb");
+    assert_string_equal(find(other, "container"), "oci");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_inherited_before),
         cmocka_unit_test(ours_win_and_the_rest_is_the_image_s),
+        cmocka_unit_test(the_order_is_always_the_same),
         cmocka_unit_test(an_image_without_any),
         cmocka_unit_test(proxies_are_nobody_s_but_the_user_s),
+        cmocka_unit_test(what_podman_adds_is_not_the_image_s),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
