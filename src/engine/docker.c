@@ -199,6 +199,8 @@ static void add_network(json_t *list, const struct engine_spec *spec, const stru
     if (spec->host_network)
         return;
     add(list, str_dup("--cap-add=NET_ADMIN")); /* init leads all to itself, then gives it up */
+    /* code is not root, and may listen on port 80; docker's default, not podman's */
+    add(list, str_dup("--sysctl=net.ipv4.ip_unprivileged_port_start=0"));
     if (d->resolver)
         add(list, str_dup(d->resolver));
     if (!is_remote && access("/proc/sys/net/ipv6", F_OK) == 0) /* else it is left no ::1 */
