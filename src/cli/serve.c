@@ -323,8 +323,7 @@ static const char *other_images(const struct service *s, const struct options *o
 {
     if (!s->choice.of_others)
         return "";
-    return strcmp(o->pull, "any") == 0 ? " Or any image with Node.js in it."
-                                       : " Or an image with Node.js in it that the server has.";
+    return strcmp(o->pull, "any") == 0 ? " Or any image with Node." : " Or one the server has.";
 }
 
 static int service_init(struct service *s, const struct options *o, struct err *e)

@@ -12,7 +12,7 @@ struct arguments {
 #define AT(member) offsetof(struct arguments, member)
 static const struct field fields[] = {
     {"image", FIELD_STRING, AT(image), false, 1, 200,
-     "Node.js version as an image name: {image} (default), node:22.{images}"},
+     "Node.js version: {image} (default), node:22.{images}"},
     {"code", FIELD_BYTES, AT(run.code), true, 0, CODE_MAX,
      "An ES module, as for run_js. Example: console.log(process.version)"},
     {"dependencies", FIELD_LIST, AT(run.dependencies), false, 0, DEPENDENCIES_MAX,

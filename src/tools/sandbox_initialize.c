@@ -15,7 +15,7 @@ struct arguments {
 
 static const struct field fields[] = {
     {"image", FIELD_STRING, offsetof(struct arguments, image), false, 1, 200,
-     "Node.js version as an image name: {image} (default), node:22, node:24.1.{images}"},
+     "Node.js version: {image} (default), node:22, node:24.1.{images}"},
     {"port", FIELD_INT, offsetof(struct arguments, port), false, 1, 65535,
      "Port inside the sandbox to publish on 127.0.0.1 of the server's machine, under the same "
      "number; run_js with listenOnPort publishes by itself. Default: none."},
