@@ -55,6 +55,15 @@ static const char **compose(const json_t *plan, const char *first, const char *c
     return argv;
 }
 
+/* *ret is -1 where ours will do. */
+static int open_directory(const json_t *plan, int *ret, struct err *e)
+{
+    const char *path = json_string_value(json_object_get(plan, "directory"));
+
+    *ret = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    return path && *ret < 0 ? err_sys(e, "%s", path) : 0;
+}
+
 static void give_name(char ret[ENGINE_NAME_SIZE])
 {
     static unsigned long count;
@@ -72,7 +81,7 @@ int client_start(const json_t *plan, struct engine_ends *ret, struct child *chil
     autofree char *label =
         str_format("--label=mcp-creation-timestamp=%lld", (long long)run_id_now_ms());
     autofd int in_read = -1, in_write = -1, out_read = -1, out_write = -1, said_read = -1,
-               said_write = -1, seccomp = -1, parcel = -1;
+               said_write = -1, seccomp = -1, parcel = -1, directory = -1;
     char                  path[PATH_MAX];
     autofree const char **argv = NULL;
 
@@ -89,14 +98,16 @@ int client_start(const json_t *plan, struct engine_ends *ret, struct child *chil
     TRY(engine_open_pipe(&out_read, &out_write, ENGINE_PIPE_USUAL, e));
     TRY(engine_open_pipe(&said_read, &said_write, ENGINE_PIPE_USUAL, e));
     fd_set_nonblock(said_read, true);
-    struct child_fd fds[] = {{in_read, 0},          {out_write, 1},      {said_write, 2},
-                             {seccomp, SECCOMP_FD}, {parcel, PARCEL_FD}, {-1, -1}};
+    TRY(open_directory(plan, &directory, e));
+    struct child_fd fds[] = {
+        {directory, CHILD_DIRECTORY}, {in_read, 0},        {out_write, 1}, {said_write, 2},
+        {seccomp, SECCOMP_FD},        {parcel, PARCEL_FD}, {-1, -1}};
     give_name(ret->name);
     name = str_format("--name=%s", ret->name);
     argv =
         compose(plan, is_remote ? "jerboa-remote" : program, is_remote ? path : NULL, name, label);
     TRY(child_start(child, base, is_remote ? carrier : path, argv, (const char *const *)environ,
-                    fds, exited, owner, e));
+                    directory < 0 ? &fds[1] : fds, exited, owner, e));
     ret->to_init_fd = take_fd(&in_write);
     ret->from_init_fd = take_fd(&out_read);
     ret->control_fd = -1;

@@ -247,7 +247,8 @@ json_t *docker_plan(const struct engine_spec *spec, const struct dialect *d, str
     const char *kind = is_remote ? "copy" : "file"; /* of what lies beside init */
     struct stat owner;
 
-    if (!made)
+    if (!made ||
+        (d->directory && json_object_set_new(made, "directory", json_string(d->directory)) < 0))
         abort();
     if (spec->strict)
         err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s",

@@ -17,10 +17,11 @@ enum { DOCKER_END_MS = 60000 };
 
 /* What they say otherwise. */
 struct dialect {
-    const char *const *words;    /* more of them, ended by NULL; or NULL */
-    const char        *tmpfs;    /* options of each, after a comma; or NULL: a number of inodes */
-    const char        *resolver; /* the word that makes an /etc/resolv.conf; or NULL */
-    const char        *runtime;  /* unless the user names one; or NULL: its own choice */
+    const char *const *words;     /* more of them, ended by NULL; or NULL */
+    const char        *tmpfs;     /* options of each, after a comma; or NULL: a number of inodes */
+    const char        *resolver;  /* the word that makes an /etc/resolv.conf; or NULL */
+    const char        *runtime;   /* unless the user names one; or NULL: its own choice */
+    const char        *directory; /* where the client runs; or NULL: where Jerboa does */
     bool               is_rootless; /* root inside is who runs Jerboa */
 };
 

@@ -46,6 +46,7 @@ static json_t *plan(const struct engine_spec *spec, struct err *e)
         .words = words,
         .tmpfs = ",notmpcopyup", /* what the image has there */
         .runtime = choose_runtime(),
+        .directory = "/proc", /* conmon, too, which leaves a file `oom` where it may write */
         .is_rootless = is_rootless(),
     };
 

@@ -46,7 +46,10 @@ static int spawn(pid_t *ret, const char *path, const char *const *argv, const ch
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all); /* what we ignore is our affair: SIGPIPE */
     for (; fds->from >= 0; fds++)
-        posix_spawn_file_actions_adddup2(&actions, fds->from, fds->to);
+        if (fds->to == CHILD_DIRECTORY)
+            posix_spawn_file_actions_addfchdir_np(&actions, fds->from);
+        else
+            posix_spawn_file_actions_adddup2(&actions, fds->from, fds->to);
     r = posix_spawn(ret, path, &actions, &attributes, (char *const *)argv,
                     (char *const *)(env ? env : none_set));
     posix_spawn_file_actions_destroy(&actions);

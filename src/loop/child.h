@@ -12,6 +12,8 @@
 
 #include "base/err.h"
 
+enum { CHILD_DIRECTORY = -1 }; /* what is meant is no descriptor, but where it starts */
+
 struct child_fd {
     int from, to; /* rows in ascending order of `to`; the last has from -1 */
 };

@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { answer, assertRefused, contained, daemonName, judged, limit, run, start, tempDir, until, writeFiles } from '../integration/jerboa.mjs';
+import { answer, assertRefused, contained, daemonName, fill, judged, limit, run, start, tempDir, until, writeFiles } from '../integration/jerboa.mjs';
 import { connect, connectFor, printed, refused, text, variants } from '../integration/tools.mjs';
 
 const engine = process.env.JERBOA_TEST_ENGINE;
@@ -59,6 +59,13 @@ describe(engine, limit, () => {
     const config = writeFiles(tempDir(t), { 'config.json': JSON.stringify({ proxies }) });
     const seen = answer(await run(['-e', 'console.log(JSON.stringify(Object.keys(process.env).filter((name) => /proxy/i.test(name))))'], { env: { DOCKER_CONFIG: config } }));
     assert.deepEqual(seen, []);
+  });
+
+  test('nothing is written where it was started, whatever happens', async (t) => {
+    const cwd = tempDir(t), r = await run(['--memory', '96m', '-e', fill], { cwd });
+    assert.match(r.stderr, /oom: the memory limit/);
+    await until(none, () => 'it lives');
+    assert.deepEqual(fs.readdirSync(cwd), []);
   });
 
   test('an image that declares volumes is refused, since they have no size', async () => {

@@ -62,6 +62,19 @@ static void start(struct owner *o, const char *script, const struct child_fd *fd
 
 static const struct child_fd no_fds[] = {{-1, -1}};
 
+static void it_starts_where_it_is_told(void **state)
+{
+    struct owner         *o = *state;
+    int                   directory = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const struct child_fd fds[] = {{directory, CHILD_DIRECTORY}, {-1, -1}};
+
+    start(o, "test \"$(pwd)\" = /proc", fds);
+    event_base_dispatch(o->base);
+    assert_int_equal(o->exits, 1);
+    assert_int_equal(o->status, 0);
+    close(directory);
+}
+
 static void an_exit_is_reported_once(void **state)
 {
     struct owner *o = *state;
@@ -185,9 +198,10 @@ static void a_wait_ends_with_it_or_with_its_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_exit_is_reported_once),      TEST(a_killed_child_is_reported_too),
-        TEST(it_gets_what_it_is_given),      TEST(descriptors_may_stay_where_they_are),
-        TEST(a_missing_program_is_an_error), TEST(a_wait_ends_with_it_or_with_its_time),
+        TEST(it_starts_where_it_is_told),           TEST(an_exit_is_reported_once),
+        TEST(a_killed_child_is_reported_too),       TEST(it_gets_what_it_is_given),
+        TEST(descriptors_may_stay_where_they_are),  TEST(a_missing_program_is_an_error),
+        TEST(a_wait_ends_with_it_or_with_its_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
