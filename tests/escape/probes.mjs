@@ -89,6 +89,9 @@ const noFirst = lacking(fs.existsSync('/sys/fs/cgroup/memory/release_agent'), 't
 const setters = ['fchmod', ...(since(6, 6) ? ['fchmodat2'] : []), 'mknodat', 'openat2', 'openat', ...(process.arch === 'x64' ? ['chmod', 'creat', 'open', 'mknod'] : [])];
 const cores = (host) => fs.readdirSync(host.files).filter((name) => name.startsWith('core'));
 
+/** More files than there may be. Podman's --tmpfs takes no number of them: there they are memory, which is what ends them. */
+const many = engine === 'podman' ? { args: ['--memory', '64m'], files: 400_000 } : { args: ['--disk', '4m'], files: 1200 };
+
 const fewerMasks = 'the daemon masks less, and lets nobody mask more';
 
 export const probes = [
@@ -256,9 +259,9 @@ export const probes = [
   { name: 'the size of a file', walls: ['limit file size'], ready: (host) => { host.after(() => fs.rmSync(`${host.files}/vast`, { force: true })); },
     code: (at) => `fs.writeFileSync(${text(`${at.files}/vast`)}, ''); fs.truncateSync(${text(`${at.files}/vast`)}, 2 ** 40)`, arrived: (host) => fs.statSync(`${host.files}/vast`).size === 2 ** 40 },
   { name: 'disk', args: ['--disk', '4m'], walls: ['limit bytes'], code: (at) => `fs.writeFileSync('/tmp/large', Buffer.alloc(8 << 20, 1)); process.stdout.write(${text(at.secret)})` },
-  { name: 'inodes', args: ['--disk', '4m'], walls: ['limit inodes'], code: (at) => `for (let i = 0; i < 1200; i++) fs.writeFileSync('/tmp/' + i, ''); process.stdout.write(${text(at.secret)})` },
-  { name: 'deep directories', args: ['--disk', '4m'], walls: ['limit inodes'], code: (at) => `process.chdir('/tmp'); for (let i = 0; i < 1200; i++) { fs.mkdirSync('deeper'); process.chdir('deeper'); } process.stdout.write(${text(at.secret)})` },
-  { name: 'long names', args: ['--disk', '4m'], walls: ['limit inodes'], code: (at) => `for (let i = 0; i < 1200; i++) fs.writeFileSync('/tmp/' + String(i).padEnd(255, 'x'), ''); process.stdout.write(${text(at.secret)})` },
+  { name: 'inodes', args: many.args, walls: ['limit inodes'], code: (at) => `for (let i = 0; i < ${many.files}; i++) fs.writeFileSync('/tmp/' + i, ''); process.stdout.write(${text(at.secret)})` },
+  { name: 'deep directories', args: many.args, walls: ['limit inodes'], code: (at) => `process.chdir('/tmp'); for (let i = 0; i < ${many.files}; i++) { fs.mkdirSync('deeper'); process.chdir('deeper'); } process.stdout.write(${text(at.secret)})` },
+  { name: 'long names', args: many.args, walls: ['limit inodes'], code: (at) => `for (let i = 0; i < ${many.files}; i++) fs.writeFileSync('/tmp/' + String(i).padEnd(255, 'x'), ''); process.stdout.write(${text(at.secret)})` },
 
   // ---- other sandboxes ----
   { name: 'a process of another sandbox', walls: [noProcesses, ...scope, ...asRoot('own uids')], also: ['proc /proc'],

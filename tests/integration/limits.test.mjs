@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import { test } from 'node:test';
-import { assertGone, code, copyPrograms, jerboa, limit, nativeOnly, printed, processes, run, runCode, sanitized, start, tempDir, until } from './jerboa.mjs';
+import { assertGone, code, copyPrograms, engine, jerboa, limit, nativeOnly, printed, processes, run, runCode, sanitized, start, tempDir, until } from './jerboa.mjs';
 
 const readFile = (file) => { try { return fs.readFileSync(file, 'utf8'); } catch { return ''; } };
 
@@ -83,7 +83,7 @@ table('processes', [
 
 table('disk', [
   ['full', ['--disk', '8m'], fillDisk, 'disk', 1, /disk: no block or no inode is left in the 8192 KiB of \/workspace, \/tmp and HOME \(--disk\)/],
-  ['no inode left', ['--disk', '8m'], fillInodes, 'disk', 1, /disk/],
+  ['no inode left', ['--disk', '8m'], fillInodes, ...(engine === 'podman' ? ['oom', 137, /memory/] : ['disk', 1, /disk/])], // podman's --tmpfs takes no number of them: they are memory
   ['ENOSPC, deleted, usable again', ['--disk', '8m'], async () => {
     const fs = await import('node:fs');
     const fill = (file) => {
