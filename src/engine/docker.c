@@ -199,8 +199,6 @@ static void add_network(json_t *list, const struct engine_spec *spec, const stru
     if (spec->host_network)
         return;
     add(list, str_dup("--cap-add=NET_ADMIN")); /* init leads all to itself, then gives it up */
-    /* code is not root, and may listen on port 80; docker's default, not podman's */
-    add(list, str_dup("--sysctl=net.ipv4.ip_unprivileged_port_start=0"));
     if (d->resolver)
         add(list, str_dup(d->resolver));
     if (!is_remote && access("/proc/sys/net/ipv6", F_OK) == 0) /* else it is left no ::1 */
@@ -241,14 +239,13 @@ json_t *docker_plan(const struct engine_spec *spec, const struct dialect *d, str
     bool        is_remote = spec->remote || endpoint_is_remote(spec->engine->name);
     const char *runtime = spec->oci_runtime ? spec->oci_runtime : d->runtime;
     json_t     *list = json_array(), *entries = json_array();
-    json_t     *made =
-        json_pack("{s:s, s:b, s:I, s:o, s:o}", "program", spec->engine->name, "remote", is_remote,
-                  "diskBytes", (json_int_t)spec->disk_bytes, "arguments", list, "entries", entries);
+    json_t     *made = json_pack("{s:s, s:b, s:I, s:s*, s:o, s:o}", "program", spec->engine->name,
+                                 "remote", is_remote, "diskBytes", (json_int_t)spec->disk_bytes,
+                                 "directory", d->directory, "arguments", list, "entries", entries);
     const char *kind = is_remote ? "copy" : "file"; /* of what lies beside init */
     struct stat owner;
 
-    if (!made ||
-        (d->directory && json_object_set_new(made, "directory", json_string(d->directory)) < 0))
+    if (!made)
         abort();
     if (spec->strict)
         err_set(e, ERR_UNAVAILABLE, "--strict: the wall '%s' is missing: %s",

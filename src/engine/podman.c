@@ -31,8 +31,9 @@ static const char *choose_runtime(void)
     return access("/sys/fs/cgroup/unified/cgroup.controllers", F_OK) == 0 ? "runc" : NULL;
 }
 
-/* What it would do unless told not to. */
+/* What it would do unless told not to; the first only in a network of its own. */
 static const char *const words[] = {
+    "--sysctl=net.ipv4.ip_unprivileged_port_start=0", /* code, not root, could not have port 80 */
     "--http-proxy=false", /* code would see the proxies of who runs Jerboa, passwords and all */
     "--read-only-tmpfs=false", /* /run would be writable, without a size */
     NULL,
@@ -43,7 +44,7 @@ static const char *const words[] = {
 static json_t *plan(const struct engine_spec *spec, struct err *e)
 {
     struct dialect d = {
-        .words = words,
+        .words = spec->host_network ? &words[1] : words,
         .tmpfs = ",notmpcopyup", /* what the image has there */
         .runtime = choose_runtime(),
         .directory = "/proc", /* conmon, too, which leaves a file `oom` where it may write */
