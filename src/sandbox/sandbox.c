@@ -1,6 +1,7 @@
 #include "sandbox/sandbox.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,9 +143,8 @@ static void on_swept(void *owner, int status)
     later_ask(&s->later);
 }
 
-/* One that was killed could not clean up, nor could a client that lost its daemon before there was
- * an init. At once, whatever else the sandbox waits for; and if it cannot be, the next start does
- * it. */
+/* One that was killed could not clean up. At once, whatever else the sandbox waits for; and if it
+ * cannot be, the next start does it. */
 static void sweep(struct sandbox *s)
 {
     child_done(&s->jail);
@@ -153,12 +153,23 @@ static void sweep(struct sandbox *s)
         deadline_set(&s->deadline, s->engine->end_ms);
 }
 
+/* A client of a daemon dies of SIGPIPE if it has something to tell when we have closed its pipe:
+ * its container is there, and ends with it. One that fails before there is an init may have lost
+ * its daemon. */
+static bool leaves_something(const struct sandbox *s, int status)
+{
+    bool is_container = *s->name;
+
+    return WIFSIGNALED(status) ? !is_container || WTERMSIG(status) != SIGPIPE
+                               : is_container && !s->greeted && status != 0;
+}
+
 static void on_jail_exit(void *owner, int status)
 {
     struct sandbox *s = owner;
 
     s->jail_exited = true; /* its reason came as a frame, or not at all */
-    if (WIFSIGNALED(status) || (!s->greeted && status != 0 && *s->name)) {
+    if (leaves_something(s, status)) {
         was_cut = true;
         sweep(s);
     }

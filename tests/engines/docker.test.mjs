@@ -188,6 +188,16 @@ describe(engine, limit, () => {
     refused(await s.once('1'), /it is like that: x{100,}/);
   });
 
+  test('a run is forgotten when its clients ended, be it because nobody listened any more; not when one was killed', async (t) => {
+    for (const [signal, left] of [['PIPE', 0], ['KILL', 1]]) {
+      const dir = tempDir(t), home = path.join(dir, 'home'), env = runsInstead(dir, `: >${dir}/up; cat >/dev/null; kill -${signal} $$`);
+      const s = await connect(variants['stdio, legacy'], ['--pool', '1'], { ...env, JERBOA_HOME: home });
+      await until(() => fs.existsSync(path.join(dir, 'up')), () => 'nothing is made ahead');
+      await s.close();
+      assert.equal(fs.readdirSync(path.join(home, 'runs', daemonName(engine))).length, left, signal);
+    }
+  });
+
   test('auto passes by a docker that does not answer', { skip: engine !== 'podman' && 'where podman is' }, async (t) => {
     const dir = tempDir(t);
     fs.writeFileSync(path.join(dir, 'docker'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
