@@ -28,11 +28,11 @@ test: all ## everything a newcomer should see pass, in under ten minutes
 conformance: all ## the official suite of MCP, both requirement sets
 	@tools/conformance $(BUILD)
 
-test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, chaos, docker, linters, fuzzers with coverage, arm64, faults, speed, soak
+test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, chaos, docker, podman, linters, fuzzers with coverage, arm64, faults, speed, soak
 	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
 	@tools/test $(ASAN) unit fuzz root user conformance
-	@PACKAGES=tests/engines/packages.txt tools/packages $(SUDO)
-	@$(MAKE) --no-print-directory all && tools/test $(BUILD) chaos docker-short remote
+	@for of in packages packages-podman; do PACKAGES=tests/engines/$$of.txt tools/packages $(SUDO) || exit 1; done
+	@$(MAKE) --no-print-directory all && tools/test $(BUILD) chaos docker-short remote chaos-docker podman-short
 	@tools/lint
 	@tools/fuzz 10
 	@tools/cross $(SUDO)
