@@ -113,8 +113,8 @@ struct held       *box_take_held(struct box *b); /* for box_script; or NULL; for
 void box_hold_layer(struct box *b, const struct layer_hold *hold);
 /* That port of it appears on this machine's loopback, see ports.h. For who has his turn. */
 int box_publish(struct box *b, uint16_t port, uint16_t *ret_host, struct err *e);
-/* From now on, together with the operator's; borrowed. Not of one that shares the host's network.
- */
+/* From now on, together with the operator's; must live as long as the box. Not of one that shares
+ * the host's network. */
 void box_set_policy(struct box *b, const struct policy *policy);
 bool box_has_egress(const struct box *b);
 /* Idempotent; from now on nobody finds it. `why`: a few words that live for ever. */

@@ -112,6 +112,7 @@ bool box_has_egress(const struct box *b)
 
 void box_set_policy(struct box *b, const struct policy *policy)
 {
+    b->policy = policy; /* of another sandbox, too, if this one is lost */
     if (box_has_egress(b))
         egress_set_policy(sandbox_egress(b->sandbox), policy);
 }

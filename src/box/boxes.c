@@ -205,12 +205,11 @@ static void give(struct box *b, const struct box_spec *spec)
     b->shelf = NULL;
     free(b->owner);
     b->owner = str_dup(spec->owner);
-    b->policy = spec->policy;
     b->one_call = spec->one_call;
     b->made_ms = clock_ms();
     TAILQ_REMOVE(&all->list, b, entry);
     TAILQ_INSERT_TAIL(&all->list, b, entry);
-    box_set_policy(b, b->policy);
+    box_set_policy(b, spec->policy);
     if (b->state == BOX_READY)
         box_begin_life(b);
 }

@@ -230,6 +230,23 @@ describe('what is lost as it is handed out', () => {
     }
     await end(s);
   });
+
+  test('and what the lost call asked for: its policy stays', limit, async (t) => {
+    const s = await serve(t, ['--pool', '1', '--pool-memory', '16m']);
+    await filled(s, 1);
+    const [jail] = jails(s.child.pid), container_id = text(await s.call('sandbox_initialize', {}));
+    await freeze(initOf(jail)); // so nothing of the call runs
+    const work = { code: '', network: 'none' };
+    s.send({ id: 'lost', method: 'tools/call', params: { name: 'run_js', arguments: { container_id, ...work }, _meta: { progressToken: 1 } } });
+    await until(() => s.seen.some(({ params }) => params?.message === 'running'), 'the run does not begin');
+    s.send({ method: 'notifications/cancelled', params: { requestId: 'lost' } });
+    await s.ask('ping'); // so it has come
+    process.kill(jail, 'SIGKILL');
+    const r = await s.call('run_js', { container_id, code: `await fetch('http://example.com/').catch((e) => console.log(e.cause?.code))` });
+    assert.match(s.child.text('stderr'), /another is started/);
+    assert.equal(r.structuredContent.refused[0]?.rule, `network policy 'none'`, JSON.stringify(r));
+    await end(s);
+  });
 });
 
 describe('a Node that is held', () => {
