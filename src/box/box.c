@@ -270,6 +270,7 @@ static void start_again(struct box *b)
     box_note(b, "a sandbox that was made ahead is lost as it is handed out; another is started");
     b->again = b->ready = false;
     b->tried_again = true;
+    layer_release(&b->layer); /* nothing ran with it, so nobody counts on it */
     b->state = BOX_FETCHING; /* its Node is here */
 }
 

@@ -49,7 +49,7 @@ struct box {
     void (*free_data)(void *data);
 
     /* facts */
-    bool        ready, stop_wanted, gone; /* ready stays: it has been */
+    bool        ready, stop_wanted, gone; /* ready stays while its sandbox ends */
     bool        again;                    /* gone, but another sandbox takes its place */
     const char *why;                      /* stop_wanted; else NULL */
     struct err  err;                      /* why it ended by itself */

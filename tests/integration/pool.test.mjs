@@ -4,12 +4,13 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { assertGone, descendants, engine, freeze, inits, inside, keepers, limit, nativeOnly, tempDir, until } from './jerboa.mjs';
+import { assertGone, descendants, engine, freeze, inits, inside, keepers, limit, list, nativeOnly, tempDir, until } from './jerboa.mjs';
 import { connectTo, programs, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
 
 const jails = (pid) => keepers(pid).map((p) => p.pid);
 const initOf = (jail) => (engine ? inits(programs) : descendants(jail))[0].pid; // of the only one
 const commandLine = (pid) => { try { return fs.readFileSync(`/proc/${pid}/cmdline`, 'latin1'); } catch { return ''; } }; // it has just gone
+const link = (file) => { try { return fs.readlinkSync(file); } catch { return ''; } };
 const held = (pid) => inside(pid).filter((p) => commandLine(p.pid).includes('/.jerboa/gate.cjs')).map((p) => p.pid);
 const filled = (s, n) => until(() => jails(s.child.pid).length === n && held(s.child.pid).length === n, () => `${jails(s.child.pid).length} of ${n} sandboxes`);
 const says = (r, words) => assert.equal(text(r), `Node.js process output:\n${words}\n`, JSON.stringify(r));
@@ -231,20 +232,23 @@ describe('what is lost as it is handed out', () => {
     await end(s);
   });
 
-  test('and what the lost call asked for: its policy stays', limit, async (t) => {
+  test('and what the lost call asked for: its policy stays, its packages are let go', { ...limit, ...nativeOnly('there init takes part in mounting packages') }, async (t) => {
     const s = await serve(t, ['--pool', '1', '--pool-memory', '16m']);
     await filled(s, 1);
     const [jail] = jails(s.child.pid), container_id = text(await s.call('sandbox_initialize', {}));
+    const layers = () => list(`/proc/${s.child.pid}/fd`).filter((fd) => link(`/proc/${s.child.pid}/fd/${fd}`).includes('/layers/')).length;
     await freeze(initOf(jail)); // so nothing of the call runs
-    const work = { code: '', network: 'none' };
+    const work = { code: '', network: 'none', dependencies: [{ name: 'ms', version: '2' }] };
     s.send({ id: 'lost', method: 'tools/call', params: { name: 'run_js', arguments: { container_id, ...work }, _meta: { progressToken: 1 } } });
     await until(() => s.seen.some(({ params }) => params?.message === 'running'), 'the run does not begin');
+    assert.equal(layers(), 1);
     s.send({ method: 'notifications/cancelled', params: { requestId: 'lost' } });
     await s.ask('ping'); // so it has come
     process.kill(jail, 'SIGKILL');
     const r = await s.call('run_js', { container_id, code: `await fetch('http://example.com/').catch((e) => console.log(e.cause?.code))` });
     assert.match(s.child.text('stderr'), /another is started/);
     assert.equal(r.structuredContent.refused[0]?.rule, `network policy 'none'`, JSON.stringify(r));
+    assert.equal(layers(), 0);
     await end(s);
   });
 });
