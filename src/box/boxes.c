@@ -121,7 +121,7 @@ void boxes_fill_soon(struct boxes *all)
 {
     if (!all->pool || all->stopped)
         return;
-    int64_t now = clock_ms(), due = now + (pool_is_low(all->pool) ? FILL_MS : FILL_LATER_MS);
+    int64_t now = clock_ms(), due = now + (pool_is_low(all->pool, now) ? FILL_MS : FILL_LATER_MS);
     if (all->fill_ms && all->fill_ms <= due)
         return;
     all->fill_ms = due;

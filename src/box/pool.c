@@ -56,7 +56,7 @@ static struct shelf *shelf_new(const struct pool_kind *kind, size_t floor, int64
         (struct pool_kind){str_dup(kind->image), kind->files_dir ? str_dup(kind->files_dir) : NULL,
                            kind->host_network};
     s->target = s->floor = floor;
-    s->looked_ms = now_ms;
+    s->looked_ms = s->asked_ms = now_ms;
     return s;
 }
 
@@ -96,6 +96,7 @@ struct shelf *pool_shelf(struct pool *p, const struct pool_kind *kind, int64_t n
         s = shelf_new(kind, 0, now_ms);
     else
         return NULL;
+    s->asked_ms = now_ms;
     s->next = p->first;
     p->first = s;
     return s;
@@ -151,22 +152,30 @@ void pool_works(struct pool *p)
         }
 }
 
+static bool has_room(const struct pool *p)
+{
+    return count_taken(p) < p->max;
+}
+
+static bool can_grow(const struct pool *p, const struct shelf *s, int64_t now_ms)
+{
+    return s->spares < (has_room(p) ? s->target : s->floor) && now_ms >= s->retry_ms;
+}
+
 struct shelf *pool_wanting(struct pool *p, int64_t now_ms)
 {
-    bool has_room = count_taken(p) < p->max;
-
     if (count_starting(p) >= POOL_STARTING_MAX)
         return NULL;
     for (struct shelf *s = p->first; s; s = s->next)
-        if (s->spares < (has_room ? s->target : s->floor) && now_ms >= s->retry_ms)
+        if (can_grow(p, s, now_ms))
             return s;
     return NULL;
 }
 
-bool pool_is_low(const struct pool *p)
+bool pool_is_low(const struct pool *p, int64_t now_ms)
 {
     for (const struct shelf *s = p->first; s; s = s->next)
-        if (2 * ready(s) < s->target)
+        if (2 * ready(s) < s->target && (s->starting > 0 || can_grow(p, s, now_ms)))
             return true;
     return false;
 }
@@ -194,7 +203,8 @@ void pool_lower(struct pool *p, int64_t now_ms)
     while (*at) {
         struct shelf *s = *at;
         if (now_ms - s->looked_ms >= POOL_LOWER_MS) {
-            if (s->target > s->floor && (s->least > 0 || s->failures > 0))
+            bool unasked = s->asked_ms < s->looked_ms;
+            if (s->target > s->floor && (unasked || s->least > 0 || s->failures > 0))
                 s->target--;
             s->least = ready(s);
             s->looked_ms = now_ms;

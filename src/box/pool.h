@@ -4,7 +4,7 @@
  * more in a sandbox that stands. The kind that most will ask for is known from the start and never
  * falls below a minimum; the others are known from the first who asked on. Each kind keeps as many
  * as were missing: one more for each that had to be made while somebody waited, one fewer for each
- * minute in which there was always one left, or at whose end none can be made. */
+ * minute in which there was always one left or nobody asked, or at whose end none can be made. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,7 +28,7 @@ struct shelf { /* those of one kind; belongs to the pool */
     size_t           starting; /* of these, not ready */
     size_t           target, floor;
     size_t           least; /* that were ready since target was looked at, which was at … */
-    int64_t          looked_ms, retry_ms;
+    int64_t          looked_ms, asked_ms, retry_ms;
     unsigned         failures; /* since the last one that became ready */
 };
 
@@ -36,7 +36,7 @@ struct shelf { /* those of one kind; belongs to the pool */
 struct pool *pool_new(size_t min, size_t max, const struct pool_kind *first);
 void         pool_free(struct pool *p);
 
-/* NULL: there are too many kinds. */
+/* Somebody asks for one of that kind. NULL: there are too many kinds. */
 struct shelf *pool_shelf(struct pool *p, const struct pool_kind *kind, int64_t now_ms);
 
 /* What happened. */
@@ -49,7 +49,8 @@ void pool_works(struct pool *p); /* one was made otherwise: so what failed may b
 
 /* What to do. */
 struct shelf *pool_wanting(struct pool *p, int64_t now_ms); /* one more of these; or NULL */
-bool          pool_is_low(const struct pool *p); /* of some kind fewer than half are ready */
+/* Of some kind that can be made fewer than half are ready. */
+bool pool_is_low(const struct pool *p, int64_t now_ms);
 /* How long to wait before that is asked again: until the first retry, at most most_ms. */
 int64_t       pool_pause_ms(const struct pool *p, int64_t now_ms, int64_t most_ms);
 struct shelf *pool_surplus(struct pool *p);               /* one fewer of these; or NULL */

@@ -90,6 +90,7 @@ static void test_falls_while_there_is_always_one_left(void **state)
     assert_ptr_equal(pool_surplus(p), s);
     pool_left(s, true);
     assert_null(pool_surplus(p));
+    pool_shelf(p, &usual, 2 * POOL_LOWER_MS);
     pool_left(s, true); /* all were taken: they are needed */
     pool_left(s, true);
     fill(p, 0);
@@ -149,6 +150,26 @@ static void test_a_kind_that_cannot_be_made_is_forgotten(void **state)
     pool_free(p);
 }
 
+static void test_a_kind_that_nobody_asks_for_is_forgotten(void **state)
+{
+    struct pool  *p = pool_new(2, 2, &usual);
+    struct shelf *s = pool_shelf(p, &other, 0);
+
+    (void)state;
+    pool_missed(p, s);
+    fill(p, 0);
+    assert_int_equal(s->spares, 0); /* there is no room */
+    pool_lower(p, POOL_LOWER_MS);
+    assert_int_equal(s->target, 1);
+    assert_ptr_equal(pool_shelf(p, &other, POOL_LOWER_MS), s);
+    pool_lower(p, 2 * POOL_LOWER_MS); /* somebody asked in that minute */
+    assert_int_equal(s->target, 1);
+    pool_lower(p, 3 * POOL_LOWER_MS);
+    assert_int_equal(pool_shelf(p, &other, 0)->target, 0);
+    assert_int_equal(pool_shelf(p, &usual, 0)->target, 2);
+    pool_free(p);
+}
+
 static void test_kinds_are_bounded_and_told_apart(void **state)
 {
     struct pool                  *p = pool_new(1, 4, &usual);
@@ -198,14 +219,36 @@ static void test_is_low_when_fewer_than_half_are_ready(void **state)
     struct shelf *s = pool_shelf(p, &usual, 0);
 
     (void)state;
-    assert_true(pool_is_low(p));
+    assert_true(pool_is_low(p, 0));
     fill(p, 0);
     for (int left = 3; left >= 1; left--) {
         pool_left(s, true);
-        assert_int_equal(pool_is_low(p), left < 2);
+        assert_int_equal(pool_is_low(p, 0), left < 2);
     }
     pool_began(s); /* not ready yet */
-    assert_true(pool_is_low(p));
+    assert_true(pool_is_low(p, 0));
+    pool_free(p);
+}
+
+static void test_is_not_low_by_what_cannot_be_made(void **state)
+{
+    struct pool  *p = pool_new(2, 2, &usual);
+    struct shelf *first = pool_shelf(p, &usual, 0), *s = pool_shelf(p, &other, 0);
+
+    (void)state;
+    pool_missed(p, s);
+    fill(p, 0);
+    assert_int_equal(s->spares, 0); /* there is no room */
+    assert_false(pool_is_low(p, 0));
+    pool_left(first, true);
+    pool_left(first, true);
+    assert_true(pool_is_low(p, 0));
+    pool_failed(first, 0);
+    assert_false(pool_is_low(p, 0));
+    assert_true(pool_is_low(p, pool_pause_ms(p, 0, 1 << 20)));
+    pool_began(first);
+    pool_began(first);
+    assert_true(pool_is_low(p, 0)); /* it is on its way */
     pool_free(p);
 }
 
@@ -234,9 +277,11 @@ int main(void)
         cmocka_unit_test(test_other_kinds_come_and_go),
         cmocka_unit_test(test_others_leave_room_for_the_minimum),
         cmocka_unit_test(test_a_kind_that_cannot_be_made_is_forgotten),
+        cmocka_unit_test(test_a_kind_that_nobody_asks_for_is_forgotten),
         cmocka_unit_test(test_kinds_are_bounded_and_told_apart),
         cmocka_unit_test(test_waits_longer_after_each_failure),
         cmocka_unit_test(test_is_low_when_fewer_than_half_are_ready),
+        cmocka_unit_test(test_is_not_low_by_what_cannot_be_made),
         cmocka_unit_test(test_tries_at_once_when_one_was_made_otherwise),
     };
 
