@@ -188,12 +188,23 @@ int64_t pool_pause_ms(const struct pool *p, int64_t now_ms, int64_t most_ms)
     return most_ms;
 }
 
-struct shelf *pool_surplus(struct pool *p)
+struct shelf *pool_surplus(struct pool *p, int64_t now_ms)
 {
-    for (struct shelf *s = p->first; s; s = s->next)
+    struct shelf *idle = NULL;
+    bool          lacks_room = false;
+
+    for (struct shelf *s = p->first; s; s = s->next) {
         if (s->spares > s->target)
             return s;
-    return NULL;
+        if (now_ms - s->asked_ms >= POOL_LOWER_MS)
+            idle = s->spares > s->floor ? s : idle; /* the last one: unasked for longest */
+        else if (s->spares >= s->floor && s->spares < s->target && now_ms >= s->retry_ms)
+            lacks_room = !has_room(p);
+    }
+    if (!lacks_room || !idle)
+        return NULL;
+    idle->target = idle->spares - 1; /* else it would have the room again as soon as there is some */
+    return idle;
 }
 
 void pool_lower(struct pool *p, int64_t now_ms)

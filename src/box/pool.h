@@ -4,7 +4,8 @@
  * more in a sandbox that stands. The kind that most will ask for is known from the start and never
  * falls below a minimum; the others are known from the first who asked on. Each kind keeps as many
  * as were missing: one more for each that had to be made while somebody waited, one fewer for each
- * minute in which there was always one left or nobody asked, or at whose end none can be made. */
+ * minute in which there was always one left or nobody asked, or at whose end none can be made. Where
+ * there is no room, what nobody asked for in the last minute makes some for what somebody did. */
 #pragma once
 
 #include <stdbool.h>
@@ -53,5 +54,5 @@ struct shelf *pool_wanting(struct pool *p, int64_t now_ms); /* one more of these
 bool pool_is_low(const struct pool *p, int64_t now_ms);
 /* How long to wait before that is asked again: until the first retry, at most most_ms. */
 int64_t       pool_pause_ms(const struct pool *p, int64_t now_ms, int64_t most_ms);
-struct shelf *pool_surplus(struct pool *p);               /* one fewer of these; or NULL */
-void          pool_lower(struct pool *p, int64_t now_ms); /* now and then */
+struct shelf *pool_surplus(struct pool *p, int64_t now_ms); /* one fewer of these; or NULL */
+void          pool_lower(struct pool *p, int64_t now_ms);   /* now and then */
