@@ -66,6 +66,7 @@ struct boxes {
     struct pool     *pool;    /* NULL: nothing is made ahead */
     struct deadline  tend;    /* the next look at it */
     int64_t          fill_ms; /* when tend is due and is not put off; 0: it may be */
+    int64_t          compared_ms; /* when those made ahead were, with what would be made */
     bool             told_spare_failed;
     struct pressure *pressure; /* on memory */
     struct deadline  relief;   /* the next look at it */

@@ -2,8 +2,8 @@
  * the pool instead of an owner. The pool says how many (pool.h); here they are made, a moment after
  * somebody has taken one, so that making the next does not hold up what he asked for.
  *
- * What was made ahead is handed out only while it is what would be made now: both plans are
- * compared, and what they show of this machine (engine_fingerprint). When they differ (another
+ * What was made ahead is kept, and handed out, only while it is what would be made now: both plans
+ * are compared, and what they show of this machine (engine_fingerprint). When they differ (another
  * Node, other certificates, an upgrade of Jerboa, FILES_DIR replaced), all of that kind are
  * dropped. */
 #include <assert.h>
@@ -97,6 +97,57 @@ static void stop_one(struct boxes *all, const struct shelf *s)
         }
 }
 
+static bool is_current(const struct box *b)
+{
+    char             now[SHA256_HEX_SIZE];
+    struct runtime   runtime;
+    struct err       e = {0};
+    autojson json_t *plan = NULL;
+
+    if (b->state == BOX_FETCHING) /* its plan is still to be made */
+        return true;
+    if (runtimes_find(b->all->runtimes, b->engine, b->image, &runtime, &e) == 0)
+        plan = boxes_plan(b->all, b->engine, runtime.dir, b->files_dir, b->shelf->kind.host_network,
+                          &e);
+    if (!plan)
+        return false;
+    engine_fingerprint(plan, now);
+    return strcmp(now, b->fingerprint) == 0;
+}
+
+static struct box *find_spare(struct boxes *all, const struct shelf *s)
+{
+    struct box *b, *best = NULL;
+
+    TAILQ_FOREACH (b, &all->list, entry)
+        if (b->shelf == s && box_is_well(b) &&
+            (!best || (b->state == BOX_READY && best->state != BOX_READY)))
+            best = b;
+    return best;
+}
+
+static void drain(struct boxes *all, const struct shelf *s)
+{
+    struct box *b;
+
+    TAILQ_FOREACH (b, &all->list, entry)
+        if (b->shelf == s)
+            box_stop(b, "outdated");
+}
+
+/* Else they would keep memory, and the old Node, until somebody asks. */
+static void drop_outdated(struct boxes *all, int64_t now_ms)
+{
+    struct box *b;
+
+    if (now_ms - all->compared_ms < TEND_MS)
+        return;
+    all->compared_ms = now_ms;
+    TAILQ_FOREACH (b, &all->list, entry)
+        if (b->shelf && b == find_spare(all, b->shelf) && !is_current(b))
+            drain(all, b->shelf);
+}
+
 static void tend(void *owner)
 {
     struct boxes *all = owner;
@@ -106,6 +157,7 @@ static void tend(void *owner)
     if (all->stopped)
         return;
     pool_lower(all->pool, now);
+    drop_outdated(all, now);
     while (!all->is_short && (s = pool_wanting(all->pool, now)))
         make_spare(all, s);
     s = pool_surplus(all->pool, now);
@@ -157,44 +209,6 @@ void boxes_spare_ended(struct box *b)
     b->shelf = NULL;
     b->one_call = true; /* nobody is told of it, nobody finds it */
     boxes_fill_soon(b->all);
-}
-
-static bool is_current(const struct box *b)
-{
-    char             now[SHA256_HEX_SIZE];
-    struct runtime   runtime;
-    struct err       e = {0};
-    autojson json_t *plan = NULL;
-
-    if (b->state == BOX_FETCHING) /* its plan is still to be made */
-        return true;
-    if (runtimes_find(b->all->runtimes, b->engine, b->image, &runtime, &e) == 0)
-        plan = boxes_plan(b->all, b->engine, runtime.dir, b->files_dir, b->shelf->kind.host_network,
-                          &e);
-    if (!plan)
-        return false;
-    engine_fingerprint(plan, now);
-    return strcmp(now, b->fingerprint) == 0;
-}
-
-static struct box *find_spare(struct boxes *all, const struct shelf *s)
-{
-    struct box *b, *best = NULL;
-
-    TAILQ_FOREACH (b, &all->list, entry)
-        if (b->shelf == s && box_is_well(b) &&
-            (!best || (b->state == BOX_READY && best->state != BOX_READY)))
-            best = b;
-    return best;
-}
-
-static void drain(struct boxes *all, const struct shelf *s)
-{
-    struct box *b;
-
-    TAILQ_FOREACH (b, &all->list, entry)
-        if (b->shelf == s)
-            box_stop(b, "outdated");
 }
 
 static void give(struct box *b, const struct box_spec *spec)

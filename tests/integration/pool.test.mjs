@@ -16,6 +16,13 @@ const filled = (s, n) => until(() => jails(s.child.pid).length === n && held(s.c
 const says = (r, words) => assert.equal(text(r), `Node.js process output:\n${words}\n`, JSON.stringify(r));
 const run = (s, code, more = {}) => s.call('run_js_ephemeral', { code, ...more });
 
+function replaceInit() {
+  const init = path.join(programs, 'jerboa-init');
+  fs.copyFileSync(init, `${init}-new`);
+  fs.chmodSync(`${init}-new`, 0o755);
+  fs.renameSync(`${init}-new`, init);
+}
+
 async function serve(t, args = [], more) {
   const s = serveStdio(t, args, more);
   await s.open();
@@ -112,12 +119,20 @@ describe('what is handed out', () => {
     says(await run(s, `import fs from 'node:fs'; console.log(fs.readdirSync('files').join())`), 'new');
     await until(() => !jails(s.child.pid).some((pid) => first.includes(pid)), 'outdated ones are left');
     await filled(s, 2);
-    const second = jails(s.child.pid), init = path.join(programs, 'jerboa-init');
-    fs.copyFileSync(init, `${init}-new`);
-    fs.chmodSync(`${init}-new`, 0o755);
-    fs.renameSync(`${init}-new`, init);
+    const second = jails(s.child.pid);
+    replaceInit();
     says(await run(s, 'console.log(1)'), 1);
     await until(() => !jails(s.child.pid).some((pid) => second.includes(pid)), 'those of the old program are left');
+    await end(s);
+  });
+
+  test('… and what is not handed out goes by itself when it is outdated', limit, async (t) => {
+    const s = await serve(t);
+    await filled(s, 2);
+    const first = jails(s.child.pid);
+    replaceInit();
+    await until(() => !jails(s.child.pid).some((pid) => first.includes(pid)), 'outdated ones wait for somebody to ask');
+    await filled(s, 2);
     await end(s);
   });
 
