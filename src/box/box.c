@@ -271,7 +271,7 @@ static void start_again(struct box *b)
     b->again = b->ready = false;
     b->tried_again = true;
     layer_release(&b->layer); /* nothing ran with it, so nobody counts on it */
-    b->state = BOX_FETCHING; /* its Node is here */
+    b->state = BOX_FETCHING;  /* its Node is here */
 }
 
 void box_begin_life(struct box *b)

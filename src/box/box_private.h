@@ -63,9 +63,9 @@ struct boxes {
     TAILQ_HEAD(box_list, box) list; /* oldest first */
     size_t           count;         /* of those that are somebody's and do not end */
     size_t           ending;
-    struct pool     *pool;    /* NULL: nothing is made ahead */
-    struct deadline  tend;    /* the next look at it */
-    int64_t          fill_ms; /* when tend is due and is not put off; 0: it may be */
+    struct pool     *pool;        /* NULL: nothing is made ahead */
+    struct deadline  tend;        /* the next look at it */
+    int64_t          fill_ms;     /* when tend is due and is not put off; 0: it may be */
     int64_t          compared_ms; /* when those made ahead were, with what would be made */
     bool             told_spare_failed;
     struct pressure *pressure; /* on memory */

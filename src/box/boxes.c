@@ -107,8 +107,8 @@ static bool is_current(const struct box *b)
     if (b->state == BOX_FETCHING) /* its plan is still to be made */
         return true;
     if (runtimes_find(b->all->runtimes, b->engine, b->image, &runtime, &e) == 0)
-        plan = boxes_plan(b->all, b->engine, runtime.dir, b->files_dir, b->shelf->kind.host_network,
-                          &e);
+        plan =
+            boxes_plan(b->all, b->engine, runtime.dir, b->files_dir, b->all->spec.host_network, &e);
     if (!plan)
         return false;
     engine_fingerprint(plan, now);
@@ -231,8 +231,7 @@ static void give(struct box *b, const struct box_spec *spec)
 /* One that was made ahead, or NULL. */
 static struct box *take_spare(struct boxes *all, const struct box_spec *spec)
 {
-    struct pool_kind kind = {spec->image ? spec->image : all->spec.image, spec->files_dir,
-                             all->spec.host_network};
+    struct pool_kind kind = {spec->image ? spec->image : all->spec.image, spec->files_dir};
     struct shelf    *s = NULL;
     struct box      *b;
 
@@ -360,7 +359,7 @@ void boxes_stop(struct boxes *all, void (*stopped)(void *owner), void *owner)
 
 static struct pool *make_pool(const struct boxes_spec *spec)
 {
-    struct pool_kind first = {spec->image, spec->files_dir, spec->host_network};
+    struct pool_kind first = {spec->image, spec->files_dir};
 
     if (spec->pool_min == 0)
         return NULL;

@@ -36,7 +36,7 @@ static bool is_kind(const struct pool_kind *a, const struct pool_kind *b)
     bool same_dir = a->files_dir && b->files_dir ? strcmp(a->files_dir, b->files_dir) == 0
                                                  : a->files_dir == b->files_dir;
 
-    return same_dir && a->host_network == b->host_network && strcmp(a->image, b->image) == 0;
+    return same_dir && strcmp(a->image, b->image) == 0;
 }
 
 static void shelf_free(struct shelf *s)
@@ -53,8 +53,7 @@ static struct shelf *shelf_new(const struct pool_kind *kind, size_t floor, int64
     if (!s)
         abort();
     s->kind =
-        (struct pool_kind){str_dup(kind->image), kind->files_dir ? str_dup(kind->files_dir) : NULL,
-                           kind->host_network};
+        (struct pool_kind){str_dup(kind->image), kind->files_dir ? str_dup(kind->files_dir) : NULL};
     s->target = s->floor = floor;
     s->looked_ms = s->asked_ms = now_ms;
     return s;
@@ -203,7 +202,8 @@ struct shelf *pool_surplus(struct pool *p, int64_t now_ms)
     }
     if (!lacks_room || !idle)
         return NULL;
-    idle->target = idle->spares - 1; /* else it would have the room again as soon as there is some */
+    idle->target =
+        idle->spares - 1; /* else it would have the room again as soon as there is some */
     return idle;
 }
 

@@ -4,8 +4,9 @@
  * more in a sandbox that stands. The kind that most will ask for is known from the start and never
  * falls below a minimum; the others are known from the first who asked on. Each kind keeps as many
  * as were missing: one more for each that had to be made while somebody waited, one fewer for each
- * minute in which there was always one left or nobody asked, or at whose end none can be made. Where
- * there is no room, what nobody asked for in the last minute makes some for what somebody did. */
+ * minute in which there was always one left or nobody asked, or at whose end none can be made.
+ * Where there is no room, what nobody asked for in the last minute makes some for what somebody
+ * did. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +20,6 @@ struct pool;
 struct pool_kind {
     const char *image;
     const char *files_dir; /* or NULL */
-    bool        host_network;
 };
 
 struct shelf { /* those of one kind; belongs to the pool */

@@ -7,7 +7,7 @@
 
 #include "box/pool.h"
 
-static const struct pool_kind usual = {"node:lts", NULL, false}, other = {"node:22", "/x", false};
+static const struct pool_kind usual = {"node:lts", NULL}, other = {"node:22", "/x"};
 
 /* Makes what is wanted, and gets it ready, until nothing is wanted any more. */
 static size_t fill(struct pool *p, int64_t now)
@@ -212,15 +212,15 @@ static void test_kinds_are_bounded_and_told_apart(void **state)
 {
     struct pool                  *p = pool_new(1, 4, &usual);
     static const struct pool_kind kinds[] = {
-        {"node:lts", "/x", false}, {"node:lts", NULL, true}, {"node:22", NULL, false}};
+        {"node:lts", "/x"}, {"node:lts", "/y"}, {"node:22", NULL}};
     char name[] = "node:a";
 
     (void)state;
     for (size_t i = 0; i < 3; i++)
         assert_ptr_not_equal(pool_shelf(p, &kinds[i], 0), pool_shelf(p, &usual, 0));
     for (int i = 4; i < POOL_KINDS_MAX; i++, name[5]++)
-        assert_non_null(pool_shelf(p, &(struct pool_kind){name, NULL, false}, 0));
-    assert_null(pool_shelf(p, &(struct pool_kind){"node:z", NULL, false}, 0));
+        assert_non_null(pool_shelf(p, &(struct pool_kind){name, NULL}, 0));
+    assert_null(pool_shelf(p, &(struct pool_kind){"node:z", NULL}, 0));
     assert_non_null(pool_shelf(p, &usual, 0));
     pool_free(p);
 }
