@@ -35,7 +35,7 @@ const char box_script[] = "/workspace/index.js";
 
 static void tell_changed(const struct box *b)
 {
-    if (b->all->ops->changed && !b->one_call && !b->shelf)
+    if (b->all->ops->changed && !b->one_call && b->is_somebodys)
         b->all->ops->changed(b->all->owner, b->owner);
 }
 
@@ -459,6 +459,7 @@ struct box *box_new(struct boxes *all, const struct box_spec *spec, struct shelf
     *b = (struct box){.all = all,
                       .shelf = shelf,
                       .made_ahead = shelf != NULL,
+                      .is_somebodys = shelf == NULL,
                       .owner = str_dup(spec->owner),
                       .files_dir = spec->files_dir ? str_dup(spec->files_dir) : NULL,
                       .image = str_dup(spec->image ? spec->image : all->spec.image),

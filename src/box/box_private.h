@@ -27,7 +27,7 @@ struct box {
     const struct engine *engine;
     const struct policy *policy;
     bool                 one_call;
-    bool                 is_somebodys; /* it was handed out, so the trail tells its end */
+    bool                 is_somebodys; /* else nobody hears of it or finds it */
     enum box_state       state;
     struct runtime_wait *wait;
     struct runtime       runtime;

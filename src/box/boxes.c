@@ -207,7 +207,6 @@ void boxes_spare_ended(struct box *b)
         b->all->told_spare_failed = true;
     }
     b->shelf = NULL;
-    b->one_call = true; /* nobody is told of it, nobody finds it */
     boxes_fill_soon(b->all);
 }
 
@@ -217,6 +216,7 @@ static void give(struct box *b, const struct box_spec *spec)
 
     pool_left(b->shelf, b->state == BOX_READY);
     b->shelf = NULL;
+    b->is_somebodys = true;
     free(b->owner);
     b->owner = str_dup(spec->owner);
     b->one_call = spec->one_call;
@@ -278,7 +278,6 @@ struct box *boxes_make(struct boxes *all, const struct box_spec *spec, struct er
         b = add(all, spec, NULL);
     all->count++;
     pressure_promise(all->pressure, EACH_BYTES);
-    b->is_somebodys = true;
     box_tell_made(b, spec->call);
     return b;
 }
@@ -307,7 +306,8 @@ void boxes_forget(struct box *b)
 
 static bool is_open(const struct box *b)
 {
-    return b->state != BOX_ENDING && !b->stop_wanted && !b->err.kind && !b->one_call && !b->shelf;
+    return b->state != BOX_ENDING && !b->stop_wanted && !b->err.kind && !b->one_call &&
+           b->is_somebodys;
 }
 
 struct box *boxes_find(struct boxes *all, const char *id, const char *owner)
