@@ -167,17 +167,21 @@ static void tend(void *owner)
     deadline_set(&all->tend, pool_pause_ms(all->pool, now, TEND_MS));
 }
 
+static void fill_after(struct boxes *all, int64_t ms)
+{
+    all->fill_ms = clock_ms() + ms;
+    deadline_set(&all->tend, ms);
+}
+
 /* Who takes one does not put off what was due for another: calls that follow each other closely
  * would else find nothing for as long as they come. */
 void boxes_fill_soon(struct boxes *all)
 {
     if (!all->pool || all->stopped)
         return;
-    int64_t now = clock_ms(), due = now + (pool_is_low(all->pool, now) ? FILL_MS : FILL_LATER_MS);
-    if (all->fill_ms && all->fill_ms <= due)
-        return;
-    all->fill_ms = due;
-    deadline_set(&all->tend, due - now);
+    int64_t now = clock_ms(), ms = pool_is_low(all->pool, now) ? FILL_MS : FILL_LATER_MS;
+    if (!all->fill_ms || all->fill_ms > now + ms)
+        fill_after(all, ms);
 }
 
 void boxes_spare_ready(struct box *b)
@@ -383,7 +387,7 @@ struct boxes *boxes_new(const struct boxes_spec *spec, const struct boxes_ops *o
     deadline_init(&all->tend, spec->base, tend, all);
     relief_init(all);
     if (all->pool)
-        deadline_set(&all->tend, FIRST_FILL_MS);
+        fill_after(all, FIRST_FILL_MS);
     return all;
 }
 
