@@ -39,15 +39,16 @@ struct boxes_spec { /* what it points to must outlive the table */
     const char        *why_not_native; /* it was wanted and cannot work; "": it can, or was not */
     struct egress_spec network;        /* the operator's */
     bool               host_network;
-    int64_t            max;                /* at once */
-    int64_t            max_each;           /* of one owner, as far as he can be recognised */
-    int64_t            age_ms;             /* of one; 0: no end */
-    int64_t            idle_ms;            /* without a call; 0: never */
-    const char        *image;              /* of who names none */
-    const char        *files_dir;          /* of who asks, as far as one knows before; or NULL */
-    bool               files_dirs_differ;  /* each who asks has his own */
-    int64_t            pool_min, pool_max; /* sandboxes made ahead; 0: none */
-    int64_t            reserve_bytes;      /* of memory that stay free, see pressure.h */
+    int64_t            max;               /* at once */
+    int64_t            max_each;          /* of one owner, as far as he can be recognised */
+    int64_t            age_ms;            /* of one; 0: no end */
+    int64_t            idle_ms;           /* without a call; 0: never */
+    const char        *image;             /* of who names none */
+    const char        *files_dir;         /* of who asks, as far as one knows before; or NULL */
+    bool               files_dirs_differ; /* each who asks has his own */
+    int64_t            pool_min;          /* sandboxes made ahead; 0: none */
+    int64_t            pool_bytes;        /* what all of them may take, as those of `image` do */
+    int64_t            reserve_bytes;     /* of memory that stay free, see pressure.h */
     int64_t            hold_ms; /* how long an unused one keeps a Node booted; 0: not at all */
     const char *const *env, *const *env_of_others; /* of every program; ended by NULL */
     const char   *scratch_dir;                     /* of this machine, for files without a name */

@@ -361,14 +361,15 @@ void boxes_stop(struct boxes *all, void (*stopped)(void *owner), void *owner)
     later_ask(&all->stopped_later);
 }
 
-static struct pool *make_pool(const struct boxes_spec *spec)
+static struct pool *make_pool(const struct boxes *all)
 {
-    struct pool_kind first = {spec->image, spec->files_dir};
+    const struct boxes_spec *spec = &all->spec;
+    struct pool_kind         first = {spec->image, spec->files_dir};
+    int64_t                  max = spec->pool_bytes / boxes_engine(all, spec->image)->ahead_bytes;
 
     if (spec->pool_min == 0)
         return NULL;
-    return pool_new((size_t)spec->pool_min, (size_t)spec->pool_max,
-                    spec->files_dirs_differ ? NULL : &first);
+    return pool_new((size_t)spec->pool_min, (size_t)max, spec->files_dirs_differ ? NULL : &first);
 }
 
 struct boxes *boxes_new(const struct boxes_spec *spec, const struct boxes_ops *ops, void *owner)
@@ -377,11 +378,9 @@ struct boxes *boxes_new(const struct boxes_spec *spec, const struct boxes_ops *o
 
     if (!all)
         abort();
-    *all = (struct boxes){.spec = *spec,
-                          .ops = ops,
-                          .owner = owner,
-                          .runtimes = runtimes_new(spec->base),
-                          .pool = make_pool(spec)};
+    *all = (struct boxes){
+        .spec = *spec, .ops = ops, .owner = owner, .runtimes = runtimes_new(spec->base)};
+    all->pool = make_pool(all);
     TAILQ_INIT(&all->list);
     later_init(&all->stopped_later, spec->base, tell_stopped, all);
     deadline_init(&all->tend, spec->base, tend, all);

@@ -28,7 +28,6 @@
 enum {
     STOP_MS = 8000, /* a sandbox's own end has 5 s, and then what it left is swept */
     WAIT_MS_MAX = 600000,
-    POOL_BYTES_EACH = 16 << 20, /* a sandbox with a Node that is held takes less (bench) */
 };
 
 struct options {
@@ -68,7 +67,7 @@ static const struct option options[] = {
     {"pool", 0, OPTION_COUNT_0, AT(pool), "N",
      "keep so many sandboxes ready for who asks next, more under load (2; 0: none)"},
     {"pool-memory", 0, OPTION_SIZE, AT(pool_memory_bytes), "SIZE",
-     "… but not more than fit into this, 16m each (256m)"},
+     "… but not more than fit into this, 16m each, of a container engine 24m (256m)"},
     {"reserve", 0, OPTION_SIZE, AT(reserve_bytes), "SIZE",
      "keep so much memory free, of this machine and of the cgroup: below it new sandboxes wait, "
      "below twice as much none are made ahead (a sixteenth, at most 256m; 0: do not look)"},
@@ -272,7 +271,7 @@ static void make_boxes(struct service *s, const struct options *o)
         .age_ms = o->age_ms,
         .idle_ms = o->idle_ms,
         .pool_min = o->pool,
-        .pool_max = o->pool_memory_bytes / POOL_BYTES_EACH,
+        .pool_bytes = o->pool_memory_bytes,
         .hold_ms = o->hold_ms,
         .reserve_bytes = o->reserve_bytes,
         .image = o->sandbox.image,

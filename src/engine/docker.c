@@ -296,5 +296,5 @@ static json_t *plan(const struct engine_spec *spec, struct err *e)
     return docker_plan(spec, &(struct dialect){.resolver = "--dns=198.18.0.2"}, e);
 }
 
-const struct engine docker = {"docker",      plan, docker_environment, client_start, client_sweep,
-                              DOCKER_END_MS, gaps};
+const struct engine docker = {"docker",     plan,          docker_environment, client_start,
+                              client_sweep, DOCKER_END_MS, 24 << 20,           gaps};

@@ -97,7 +97,8 @@ struct engine {
     int (*sweep)(const struct engine *engine, const char *name, struct child *child,
                  struct event_base *base, void (*exited)(void *owner, int status), void *owner,
                  struct err *e);
-    int end_ms; /* its program has so long to end, once its pipe is closed; then it is killed */
+    int     end_ms; /* its program has so long to end, once its pipe is closed; then it is killed */
+    int64_t ahead_bytes; /* a sandbox with a Node held takes less, all in all: docs/engines.md */
     /* Ended by a row without a name; NULL: the jail tells its walls itself. */
     const struct engine_gap *(*gaps)(void);
 };

@@ -442,7 +442,8 @@ const struct engine native = {.name = "native",
                               .environment = environment,
                               .start = start,
                               .sweep = sweep,
-                              .end_ms = 5000};
+                              .end_ms = 5000,
+                              .ahead_bytes = 16 << 20};
 
 int native_print_steps(struct err *e)
 {

@@ -13,6 +13,7 @@ const commandLine = (pid) => { try { return fs.readFileSync(`/proc/${pid}/cmdlin
 const link = (file) => { try { return fs.readlinkSync(file); } catch { return ''; } };
 const held = (pid) => inside(pid).filter((p) => commandLine(p.pid).includes('/.jerboa/gate.cjs')).map((p) => p.pid);
 const filled = (s, n) => until(() => jails(s.child.pid).length === n && held(s.child.pid).length === n, () => `${jails(s.child.pid).length} of ${n} sandboxes`);
+const roomFor = (n) => `${n * (engine ? 24 : 16)}m`;
 const says = (r, words) => assert.equal(text(r), `Node.js process output:\n${words}\n`, JSON.stringify(r));
 const run = (s, code, more = {}) => s.call('run_js_ephemeral', { code, ...more });
 
@@ -57,11 +58,11 @@ describe('how many', () => {
   });
 
   test('more under load, never more than fit into the memory; who finds none waits for his own', limit, async (t) => {
-    const s = await serve(t, ['--pool', '1', '--pool-memory', '64m']);
+    const s = await serve(t, ['--pool', '1', '--pool-memory', roomFor(4)]);
     await filled(s, 1);
     const answers = await Promise.all(Array.from({ length: 12 }, (_, i) => run(s, `console.log(${i})`)));
     answers.forEach((r, i) => says(r, i));
-    await filled(s, 4); // 16 MiB each
+    await filled(s, 4);
     await end(s);
   });
 
@@ -150,7 +151,7 @@ describe('what is handed out', () => {
 
 describe('what is lost', () => {
   test('is made again, and nobody notices', limit, async (t) => {
-    const s = await serve(t, ['--pool-memory', '32m']);
+    const s = await serve(t, ['--pool-memory', roomFor(2)]);
     for (let round = 0; round < 3; round++) {
       await filled(s, 2);
       const victims = (round === 1 ? held : jails)(s.child.pid);
@@ -199,7 +200,7 @@ describe('what is lost', () => {
 describe('what is lost as it is handed out', () => {
   for (const [who, victim] of Object.entries({ 'its jail': (jail) => jail, 'its init': initOf }))
     test(`${who}: the call has another one`, limit, async (t) => {
-      const s = await serve(t, ['--pool', '1', '--pool-memory', '16m']);
+      const s = await serve(t, ['--pool', '1', '--pool-memory', roomFor(1)]);
       await filled(s, 1);
       const [jail] = jails(s.child.pid), pid = victim(jail), init = initOf(jail);
       await freeze(init); // so nothing of the call comes further than this
@@ -213,7 +214,7 @@ describe('what is lost as it is handed out', () => {
     });
 
   test('and others wait behind it: they still do', limit, async (t) => {
-    const s = await serve(t, ['--pool', '1', '--pool-memory', '16m']);
+    const s = await serve(t, ['--pool', '1', '--pool-memory', roomFor(1)]);
     await filled(s, 1);
     const [jail] = jails(s.child.pid), container_id = text(await s.call('sandbox_initialize', {})), order = [];
     const init = initOf(jail);
@@ -231,7 +232,7 @@ describe('what is lost as it is handed out', () => {
   });
 
   test('and nothing has run in it: the next call finds another one under its id; later it is lost', limit, async (t) => {
-    const s = await serve(t, ['--pool', '1', '--pool-memory', '16m']);
+    const s = await serve(t, ['--pool', '1', '--pool-memory', roomFor(1)]);
     for (const again of [1, 2]) {
       await filled(s, 1);
       const [jail] = jails(s.child.pid), container_id = text(await s.call('sandbox_initialize', {}));
@@ -248,7 +249,7 @@ describe('what is lost as it is handed out', () => {
   });
 
   test('and what the lost call asked for: its policy stays, its packages are let go', { ...limit, ...nativeOnly('there init takes part in mounting packages') }, async (t) => {
-    const s = await serve(t, ['--pool', '1', '--pool-memory', '16m']);
+    const s = await serve(t, ['--pool', '1', '--pool-memory', roomFor(1)]);
     await filled(s, 1);
     const [jail] = jails(s.child.pid), container_id = text(await s.call('sandbox_initialize', {}));
     const layers = () => list(`/proc/${s.child.pid}/fd`).filter((fd) => link(`/proc/${s.child.pid}/fd/${fd}`).includes('/layers/')).length;
