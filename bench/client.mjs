@@ -16,7 +16,7 @@ export function start(program, args, env) {
   const child = begin(program, ['serve', ...args], { env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
   const exited = once(child, 'exit');
   const waiting = new Map();
-  let id = 0, rest = '', log = '';
+  let id = 0, rest = '', log = '', ended = null;
   child.stderr.setEncoding('utf8').on('data', (text) => { log = (log + text).slice(-4096); });
   child.stdout.setEncoding('utf8').on('data', (text) => {
     const lines = (rest + text).split('\n');
@@ -25,11 +25,13 @@ export function start(program, args, env) {
   });
   child.stdin.on('error', () => {}); // then it has ended, which is told below
   exited.then(([status]) => {
-    for (const { reject } of waiting.values()) reject(new Error(`the server ended with ${status}: ${log}`));
+    ended = new Error(`the server ended with ${status}: ${log}`);
+    for (const { reject } of waiting.values()) reject(ended);
   });
 
   const send = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
   async function ask(method, params) {
+    if (ended) throw ended;
     const answer = Promise.withResolvers(), mine = ++id;
     waiting.set(mine, answer);
     send({ id: mine, method, params });

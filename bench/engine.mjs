@@ -6,13 +6,18 @@ import { aSandbox, aScript } from './ours.mjs';
 import { median } from './turns.mjs';
 import { dockerBars, scripts } from './work.mjs';
 
+const LEFT_MS = 30_000;
+
 /** Seconds until the daemon shows nothing of a server that had a sandbox, its pool, and was killed. */
 async function secondsLeft(open, docker) {
   const server = await open();
   await server.call('sandbox_initialize', {});
   server.kill();
   const began = performance.now();
-  while (await docker('ps', '--all', '--quiet') !== '') await pause(10);
+  while (await docker('ps', '--all', '--quiet') !== '') {
+    if (performance.now() - began > LEFT_MS) throw new Error(`containers of a killed server are left after ${LEFT_MS / 1e3} s`);
+    await pause(10);
+  }
   return (performance.now() - began) / 1e3;
 }
 
