@@ -50,6 +50,8 @@ const victims = {
   jail: named('jerboa-jail'),
   docker: (world) => world.called('docker').filter((pid) => isKeeper(pid)),
   shim: (world) => world.called('containerd-shim'),
+  podman: (world) => world.called('podman').filter((pid) => isKeeper(pid)),
+  conmon: (world) => world.called('conmon'),
   init: (world) => named('jerboa-init')(world).filter(isFirst),
   installer: named('jerboa-layer'),
   fetch: named('jerboa-fetch'),
@@ -67,12 +69,12 @@ const tooLate = /timeout: |does not tell/i;
  *  forgiven; for one install or one fetch all may wait: three clients with two calls each. */
 const ofFetch = [[notFetched, 6]], ofSandbox = [[lost, 2], ...ofFetch];
 const ofPages = [[/no page/i, 6]]; // a server's ports go with it, and somebody may be on his way there
-const excuses = { server: ofPages, jail: ofSandbox, docker: ofSandbox, shim: ofSandbox, init: ofSandbox, installer: ofFetch, fetch: ofFetch };
+const excuses = { server: ofPages, jail: ofSandbox, docker: ofSandbox, shim: ofSandbox, podman: ofSandbox, conmon: ofSandbox, init: ofSandbox, installer: ofFetch, fetch: ofFetch };
 
 /** Of one that stands still for long: its server gives it up, or its call comes to its timeout. An installer is given more time than that. */
 const ofStandstill = [[any(lost, tooLate), 2], ...ofFetch];
 const ofServer = [[tooLate, 6]]; // who asks and waits then: three clients, two calls each
-const excusesOfStop = { server: ofServer, jail: ofStandstill, docker: ofStandstill, shim: ofStandstill, init: ofStandstill, fetch: ofFetch };
+const excusesOfStop = { server: ofServer, jail: ofStandstill, docker: ofStandstill, shim: ofStandstill, podman: ofStandstill, conmon: ofStandstill, init: ofStandstill, fetch: ofFetch };
 const article = (whom) => (/^[aeiou]/.test(whom) ? 'an' : 'a');
 
 /** The groups of a jail's sandbox, by what cannot be taken for the next one's of the same name. */
@@ -83,8 +85,8 @@ function groupsOf(world, jail) {
 }
 const stands = ([dir, ino]) => { try { return fs.statSync(dir).ino === ino; } catch { return false; } };
 
-/** A container whose client ended between making and starting it goes with the next start. */
-const justStarted = engine === 'native' ? undefined : /^container /;
+/** A container whose client ended between making and starting it goes with the next start; of podman's, its cgroup and its root do, which a daemon would see to. */
+const justStarted = { docker: /^container /, podman: /^(container |cgroup \S+\/libpod_parent\/|mount)/ }[engine];
 
 /** Killed, it leaves them to the server, and the world waits until they are gone. */
 function killJail(world, jail) {
@@ -95,12 +97,23 @@ function killJail(world, jail) {
   return true;
 }
 
+/** Podman may leave the empty group of its container. */
+function killConmon(world, conmon) {
+  let id;
+  try { id = /\0-c\0([0-9a-f]{64})\0/.exec(fs.readFileSync(`/proc/${conmon}/cmdline`, 'latin1'))?.[1]; } catch { /* it is just going */ }
+  if (!id || !signal(conmon, 'SIGKILL')) return false;
+  world.abandon(id);
+  return true;
+}
+
+const killers = { jail: killJail, conmon: killConmon };
+
 const kill = (whom) => ({
   name: `SIGKILL of ${article(whom)} ${whom}`,
   leaves: justStarted, halves: true,
   needs: needs[whom], takes: whom === 'server' || whom === 'client' ? whom : undefined, excuse: excuses[whom],
   async strike(world, random, say) {
-    const pid = await hit(() => victims[whom](world), random, (found) => (whom === 'jail' ? killJail(world, found) : signal(found, 'SIGKILL')));
+    const pid = await hit(() => victims[whom](world), random, (found) => (killers[whom] ? killers[whom](world, found) : signal(found, 'SIGKILL')));
     say(pid);
     return pid === null ? null : undefined;
   },
@@ -134,7 +147,7 @@ const jump = (name, day_s, boot_s) => ({
 
 const limitOf = (pid) => /^Max open files\s+(\S+)\s+(\S+)/m.exec(fs.readFileSync(`/proc/${pid}/limits`, 'utf8')).slice(1).join(':');
 
-const keepers = engine === 'native' ? ['jail'] : [engine, 'shim'];
+const keepers = { native: ['jail'], docker: ['docker', 'shim'], podman: ['podman', 'conmon'] }[engine];
 
 /** What an engine has to do with. */
 const ofEngines = [
@@ -163,7 +176,7 @@ const ofEngines = [
     },
   },
   { // A Node that gets some of its threads and not all hangs for ever (so does a bare one): its call ends at its timeout.
-    name: 'no more processes', mayHangInstalls: true, leaves: justStarted, excuse: [[any(lost, notFetched, /resource temporarily unavailable|fork|spawn|EAGAIN|ended with|pids|timeout: /), Infinity]],
+    name: 'no more processes', mayHangInstalls: true, leaves: justStarted, excuse: [[any(lost, notFetched, /resource temporarily unavailable|fork|spawn|EAGAIN|ended with|pids|timeout: /, ...(engine === 'podman' ? [/podman does not answer/] : [])), Infinity]], // it has no daemon that would
     async strike(world, random, say) {
       const now = +fs.readFileSync(path.join(world.pids, 'pids.current'), 'utf8') + random.below(8);
       fs.writeFileSync(path.join(world.pids, 'pids.max'), `${now}`);

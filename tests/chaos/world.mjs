@@ -6,13 +6,15 @@ import { createHash, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { startDocker } from '../../bench/docker.mjs';
+import { startPodmanHere } from '../engines/podman.mjs';
 import { build, childEnv, contained, copyPrograms, descendants, jerboa, list, ownCgroups, processes, read, start, tempDir, until } from '../integration/jerboa.mjs';
 import { filesOf, startRegistry } from './registry.mjs';
 
-/** What another engine has that is different: a daemon, and how it calls the groups of sandboxes. */
+/** What another engine has that is different: a daemon, or what podman needs instead, and how it calls the groups of sandboxes. */
 const engines = {
   native: { startDaemon: () => null, group: /^jerboa-u?\d+$/ },
   docker: { startDaemon: (runtime) => startDocker(build, runtime, { name: 'chaos', tags: ['node:lts-slim'] }), group: /^[0-9a-f]{64}$/ },
+  podman: { startDaemon: (runtime) => startPodmanHere(build, runtime, { name: 'chaos', tags: ['node:lts-slim'] }), group: /^libpod-(conmon-)?[0-9a-f]{64}$/ },
 };
 export const engine = process.env.ENGINE || 'native';
 assert.ok(engines[engine], `there are no disasters for '${engine}'`);
@@ -63,7 +65,7 @@ export async function makeWorld() {
   fs.writeFileSync(clock, Buffer.alloc(16));
   const env = { HOME: home, JERBOA_HOME: places.store, TMPDIR: places.tmp, npm_config_registry: registry.url, LD_PRELOAD: path.join(build, 'tests/chaos-clock.so'),
     JERBOA_CHAOS_CLOCK: clock, ASAN_OPTIONS: 'verify_asan_link_order=0:detect_leaks=0', no_proxy: '127.0.0.1',
-    JERBOA_ENGINE: engine, ...(daemon && { DOCKER_HOST: `unix://${daemon.socket}` }) };
+    JERBOA_ENGINE: engine, ...daemon?.env };
   for (const name of Object.keys(process.env)) if (/^npm_config_|_proxy$/i.test(name) && name !== 'no_proxy') delete process.env[name];
 
   // A cgroup for the number of processes of the servers alone.
@@ -75,7 +77,12 @@ export async function makeWorld() {
   const args = ['serve', '--files', places.files, '--timeout', '10s'];
 
   const unixSockets = () => read('/proc/net/unix').split('\n').slice(1).map((line) => line.split(' ').at(-1)).filter((name) => /[/@]/.test(name ?? ''));
-  const mounts = read('/proc/self/mountinfo'), sockets = new Set(unixSockets()), forgiven = new Set(); // sockets of the daemon, if there is one
+  const mountsOfNow = () => read('/proc/self/mountinfo').split('\n').filter((line) => line.split(' ')[4] !== daemon?.comesAndGoes);
+  const mounts = mountsOfNow(), sockets = new Set(unixSockets()), forgiven = new Set(), abandoned = new Set(); // sockets of the daemon, if there is one
+  const newMounts = () => {
+    const now = mountsOfNow();
+    return now.join('\n') === mounts.join('\n') ? [] : ['mounts', ...now.filter((line) => !mounts.includes(line)).map((line) => `mount ${line.split(' ')[4]}`)];
+  };
   const strays = () => [places.tmp, home, cwd].flatMap((dir) => list(dir).map((name) => path.join(dir, name))); // nobody of ours writes there
   const filesOfCalls = () => list(places.files).filter((name) => !kept.has(path.join(places.files, name)));
   const world = {
@@ -136,7 +143,7 @@ export async function makeWorld() {
 
     /** Processes of the daemon itself, which outlive every round. */
     daemons() {
-      if (!daemon) return [];
+      if (!daemon?.pid) return [];
       const inContainers = new Set(contained(daemon.group).map((p) => p.pid));
       return [daemon.pid, ...descendants(daemon.pid).map((p) => p.pid).filter((pid) => !inContainers.has(pid))];
     },
@@ -145,13 +152,17 @@ export async function makeWorld() {
     called: (name) => list('/proc').filter((pid) => /^\d+$/.test(pid) && read(`/proc/${pid}/comm`).trim() === name).map(Number),
 
     /** Groups of sandboxes, dead or alive. */
-    groups: () => [...ownCgroups(), pids, ...(daemon ? list('/sys/fs/cgroup').map((name) => path.join('/sys/fs/cgroup', name, daemon.group)) : [])].flatMap((dir) => list(dir).filter((name) => group.test(name)).map((name) => path.join(dir, name))),
+    groups: () => [...ownCgroups(), pids, ...(daemon ? list('/sys/fs/cgroup').map((name) => path.join('/sys/fs/cgroup', name, daemon.group)) : [])].flatMap((dir) => list(dir).filter((name) => group.test(name)).map((name) => path.join(dir, name)))
+      .filter((dir) => !abandoned.has(path.basename(dir)) || read(path.join(dir, 'cgroup.procs')) !== ''),
+
+    /** Podman may not remove the group of a container whose conmon was killed, once it is empty. */
+    abandon: (id) => abandoned.add(`libpod-${id}`),
 
     /** Of the daemon, all that it has: id, state and whose it is. Docker 20.10 may list for ever what it has no more. */
     containers() {
-      const ask = (...words) => execFileSync('docker', words, { env: { ...process.env, ...env, LD_PRELOAD: '' }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+      const ask = (...words) => execFileSync(engine, words, { env: { ...process.env, ...env, LD_PRELOAD: '' }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
       const isThere = (row) => { try { return ask('inspect', row.split(' ')[0]) !== ''; } catch { return false; } };
-      return daemon ? ask('ps', '--all', '--format', '{{.ID}} {{.Status}} {{.Label "mcp-server-run-id"}}').split('\n').filter(Boolean).filter(isThere) : [];
+      return daemon ? ask('ps', '--all', '--format', `{{.ID}} {{.Status}} ${engine === 'podman' ? '{{.Labels}}' : '{{.Label "mcp-server-run-id"}}'}`).split('\n').filter(Boolean).filter(isThere) : [];
     },
 
     /** What a round that failed has left is not the next one's. */
@@ -169,7 +180,7 @@ export async function makeWorld() {
       const left = [
         ...alive.map((pid) => `process ${pid} ${read(`/proc/${pid}/comm`).trim()}`),
         ...world.groups().map((dir) => `cgroup ${dir}`),
-        ...(read('/proc/self/mountinfo') === mounts ? [] : ['mounts']),
+        ...newMounts(),
         ...listening.map((f) => `socket ${f[1]}`),
         ...unixSockets().filter((name) => !sockets.has(name) && !name.includes('containerd-shim')).map((name) => `socket ${name}`),
         ...strays().map((file) => `file ${file}`),

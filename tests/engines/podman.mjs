@@ -48,24 +48,55 @@ async function clean(dir) {
     }
 }
 
-const first = `exec 3<&0
-mount -t overlay -o "lowerdir=/run,upperdir=$1/run,workdir=$1/work" overlay /run
+/** What podman writes to that is not told by its settings. */
+const mounts = `mount -t overlay -o "lowerdir=/run,upperdir=$1/run,workdir=$1/work" overlay /run
 mount -t tmpfs tmpfs /dev/shm
-for file in passwd subuid subgid; do mount --bind "$1/$file" "/etc/$file"; done
 mkdir -p /var/lib/containers
-mount -t tmpfs tmpfs /var/lib/containers
+mount -t tmpfs tmpfs /var/lib/containers`;
+const first = `exec 3<&0
+${mounts}
+for file in passwd subuid subgid; do mount --bind "$1/$file" "/etc/$file"; done
 echo up
 cat <&3 &
 wait`; // a shell that waits reaps whoever is left to it
 
-/** Returns { version, group, env, client(...args), around(argv), end() }; the image has these tags. Two at a time need two names. */
-export async function startPodman(build, runtime, { name: label, tags }) {
+/** The place, and what leads podman there. */
+async function makePlace(build, label) {
   const own = path.join(build, label, 'podman');
   await clean(own);
   for (const name of ['run', 'work', 'data', 'state', 'tmp']) mkdirSync(path.join(own, name), { recursive: true });
   const env = { CONTAINERS_CONF: path.join(own, 'containers.conf'), CONTAINERS_STORAGE_CONF: path.join(own, 'storage.conf') };
   writeFileSync(env.CONTAINERS_CONF, `[containers]\ndefault_ulimits = ${limits()}\n[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "none"\ntmp_dir = "${own}/tmp"\n`);
   writeFileSync(env.CONTAINERS_STORAGE_CONF, `[storage]\ndriver = "overlay"\ngraphroot = "${own}/data"\nrunroot = "${own}/state"\n`);
+  return { own, env };
+}
+
+/** The image, with these tags. */
+async function importImage(client, build, runtime, tags) {
+  const image = archive(build, runtime);
+  await client('import', '--change', `ENV NODE_VERSION=${path.basename(runtime).split('-')[1]}`, image, 'bench');
+  for (const tag of tags) await client('tag', 'bench', tag);
+  return image;
+}
+
+/** The same for who stands in mount and pid namespaces of his own, where nobody else is: returns { group, env, client(...args), end(), comesAndGoes }. */
+export async function startPodmanHere(build, runtime, { name: label, tags }) {
+  const { own, env } = await makePlace(build, label);
+  const client = (...args) => run('podman', args, { env });
+  execFileSync('sh', ['-euc', mounts, 'sh', own]);
+  await importImage(client, build, runtime, tags);
+
+  async function end() {
+    const points = readFileSync('/proc/self/mountinfo', 'utf8').split('\n').map((line) => line.split(' ')[4]).filter((point) => point?.startsWith(`${own}/`));
+    for (const point of [...points.reverse(), '/var/lib/containers', '/dev/shm', '/run']) execFileSync('umount', [point]);
+    await clean(own);
+  }
+  return { group, env, client, end, comesAndGoes: path.join(own, 'data/overlay') }; // which it mounts on itself while somebody looks
+}
+
+/** Returns { version, group, env, client(...args), around(argv), end() }; the image has these tags. Two at a time need two names. */
+export async function startPodman(build, runtime, { name: label, tags }) {
+  const { own, env } = await makePlace(build, label);
 
   const { name, uid } = podmanUser;
   writeFileSync(path.join(own, 'passwd'), `${readFileSync('/etc/passwd', 'utf8')}${name}:x:${uid}:${uid}::/nonexistent:/bin/sh\n`);
@@ -86,9 +117,7 @@ export async function startPodman(build, runtime, { name: label, tags }) {
 
   try {
     await Promise.race([once(holder.stdout, 'data'), exited.then(() => { throw new Error(`no namespaces for podman, see ${build}/${label}/podman.log`); })]);
-    env.JERBOA_TEST_IMAGE = archive(build, runtime);
-    await client('import', '--change', `ENV NODE_VERSION=${path.basename(runtime).split('-')[1]}`, env.JERBOA_TEST_IMAGE, 'bench');
-    for (const tag of tags) await client('tag', 'bench', tag);
+    env.JERBOA_TEST_IMAGE = await importImage(client, build, runtime, tags);
     return { version: (await client('version', '--format', '{{.Server.Version}}')).trim(), group, env, client, around, end };
   } catch (error) {
     await end();

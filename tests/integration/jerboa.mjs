@@ -212,9 +212,16 @@ function enterCgroups() {
     for (const entry of fs.readdirSync(dir, { withFileTypes: true })) if (entry.isDirectory()) remove(path.join(dir, entry.name));
     fs.rmdirSync(dir);
   };
+  const removeSoon = (dir, tries) => { // a client of podman's that nobody waits for, because its server was killed, goes a moment after us
+    try { remove(dir); } catch (e) {
+      if (e.code !== 'EBUSY' || tries === 0) throw e;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+      removeSoon(dir, tries - 1);
+    }
+  };
   process.on('exit', () => {
     for (const [parent, dir] of made)
-      try { fs.writeFileSync(path.join(parent, 'cgroup.procs'), '0'); remove(dir); } catch (e) { console.error(e.message); }
+      try { fs.writeFileSync(path.join(parent, 'cgroup.procs'), '0'); removeSoon(dir, engine === 'podman' ? 50 : 0); } catch (e) { console.error(e.message); }
   });
 }
 enterCgroups();
