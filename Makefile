@@ -66,7 +66,7 @@ test-docker: all ## every integration and escape test on the docker engine, with
 
 test-podman: all ## every integration and escape test on podman, in a place of its own, and some as an ordinary user; root
 	@PACKAGES=tests/engines/packages-podman.txt tools/packages $(SUDO)
-	@$(SUDO) tools/test $(BUILD) podman
+	@$(SUDO) tools/test $(BUILD) podman chaos-podman
 
 bench-short: all ## a third of each bar, without peers: what CI demands
 	@bench/run $(BUILD) short
