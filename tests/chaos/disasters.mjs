@@ -85,8 +85,8 @@ function groupsOf(world, jail) {
 }
 const stands = ([dir, ino]) => { try { return fs.statSync(dir).ino === ino; } catch { return false; } };
 
-/** A container whose client ended between making and starting it goes with the next start; of podman's, its cgroup and its root do, which a daemon would see to. */
-const justStarted = { docker: /^container /, podman: /^(container |cgroup \S+\/libpod_parent\/|mount)/ }[engine];
+/** A container whose client ended between making and starting it goes with the next start; of podman's, its cgroup, its root and who waits for its start do, which a daemon would see to. */
+const justStarted = { docker: /^container /, podman: /^(container |cgroup \S+\/libpod_parent\/|mount|process \d+ (conmon|runc:\[2:INIT\]))/ }[engine];
 
 /** Killed, it leaves them to the server, and the world waits until they are gone. */
 function killJail(world, jail) {
@@ -154,7 +154,7 @@ const ofEngines = [
   ...['server', ...keepers, 'init'].map(kill),
   ...['server', ...keepers, 'init'].map(stop),
   { // so that neither sees the other go
-    name: `SIGKILL of a server and its ${keepers[0]}s`, takes: 'server', leaves: /^(cgroup|container) /, halves: true, excuse: ofPages,
+    name: `SIGKILL of a server and its ${keepers[0]}s`, takes: 'server', leaves: engine === 'podman' ? justStarted : /^(cgroup|container) /, halves: true, excuse: ofPages,
     async strike(world, random, say) {
       const pid = random.of(victims.server(world));
       const children = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ').filter(Boolean).map(Number);

@@ -168,6 +168,7 @@ export async function makeWorld() {
     /** What a round that failed has left is not the next one's. */
     forgive() {
       for (const row of world.containers()) forgiven.add(row.split(' ')[0]);
+      for (const dir of world.groups()) abandoned.add(path.basename(dir));
       for (const file of [...strays(), ...filesOfCalls().map((name) => path.join(places.files, name)), path.join(places.store, 'layers')]) fs.rmSync(file, { recursive: true, force: true });
     },
 
