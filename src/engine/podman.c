@@ -1,5 +1,6 @@
 #include "engine/podman.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "engine/client.h"
@@ -31,6 +32,15 @@ static const char *choose_runtime(void)
     return access("/sys/fs/cgroup/unified/cgroup.controllers", F_OK) == 0 ? "runc" : NULL;
 }
 
+/* A service takes neither a runtime, nor a volume without what the image has there, nor the table
+ * of system calls by our descriptor. */
+static bool is_led_away(void)
+{
+    const char *host = getenv("CONTAINER_HOST"), *connection = getenv("CONTAINER_CONNECTION");
+
+    return (host && *host) || (connection && *connection);
+}
+
 /* What it would do unless told not to; the first only in a network of its own. */
 static const char *const words[] = {
     "--sysctl=net.ipv4.ip_unprivileged_port_start=0", /* code, not root, could not have port 80 */
@@ -51,6 +61,12 @@ static json_t *plan(const struct engine_spec *spec, struct err *e)
         .is_rootless = is_rootless(),
     };
 
+    if (is_led_away()) {
+        err_set(e, ERR_UNAVAILABLE,
+                "CONTAINER_HOST and CONTAINER_CONNECTION lead podman to a service, which has no "
+                "words for a sandbox: unset them");
+        return NULL;
+    }
     return docker_plan(spec, &d, e);
 }
 

@@ -198,6 +198,11 @@ describe(engine, limit, () => {
     }
   });
 
+  test('a service of podman is refused in one sentence', { skip: engine !== 'podman' && 'where podman is' }, async () => {
+    for (const name of ['CONTAINER_HOST', 'CONTAINER_CONNECTION'])
+      assertRefused(await run(['--explain', '-e', '1'], { env: { [name]: 'unix:///nonexistent/socket' } }), /lead podman to a service/);
+  });
+
   test('auto passes by a docker that does not answer', { skip: engine !== 'podman' && 'where podman is' }, async (t) => {
     const dir = tempDir(t);
     fs.writeFileSync(path.join(dir, 'docker'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
