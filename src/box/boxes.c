@@ -70,7 +70,8 @@ static struct box *add(struct boxes *all, const struct box_spec *spec, struct sh
     return b;
 }
 
-/* Only with a Node that is here: nobody asked for a download yet. */
+/* Only with a Node that is here: nobody asked for a download yet. Of the images of a daemon the one
+ * that most will ask for is looked for, others not again and again because somebody named them. */
 static void make_spare(struct boxes *all, struct shelf *s)
 {
     struct box_spec spec = {.image = s->kind.image, .owner = "", .files_dir = s->kind.files_dir};
@@ -78,7 +79,8 @@ static void make_spare(struct boxes *all, struct shelf *s)
     struct runtime       runtime;
     struct err           e = {0};
 
-    if (engine == &native && runtime_find(s->kind.image, &runtime, &e) < 0) {
+    bool is_looked_for = engine != &native && strcmp(s->kind.image, all->spec.image) == 0;
+    if (!is_looked_for && runtimes_find(all->runtimes, engine, s->kind.image, &runtime, &e) < 0) {
         pool_failed(s, clock_ms());
         return;
     }

@@ -61,10 +61,10 @@ static json_t *plan(const struct engine_spec *spec, struct err *e)
         .is_rootless = is_rootless(),
     };
 
-    if (is_led_away()) {
+    if (spec->remote || is_led_away()) {
         err_set(e, ERR_UNAVAILABLE,
-                "CONTAINER_HOST and CONTAINER_CONNECTION lead podman to a service, which has no "
-                "words for a sandbox: unset them");
+                "podman is asked on this machine alone: leave out --remote, and unset "
+                "CONTAINER_HOST and CONTAINER_CONNECTION, which lead it to a service");
         return NULL;
     }
     return docker_plan(spec, &d, e);

@@ -5,6 +5,7 @@ import { execFile, execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { answer, assertRefused, contained, daemonName, fill, judged, limit, run, start, tempDir, until, writeFiles } from '../integration/jerboa.mjs';
 import { connect, connectFor, printed, refused, text, variants } from '../integration/tools.mjs';
@@ -199,8 +200,8 @@ describe(engine, limit, () => {
   });
 
   test('a service of podman is refused in one sentence', { skip: engine !== 'podman' && 'where podman is' }, async () => {
-    for (const name of ['CONTAINER_HOST', 'CONTAINER_CONNECTION'])
-      assertRefused(await run(['--explain', '-e', '1'], { env: { [name]: 'unix:///nonexistent/socket' } }), /lead podman to a service/);
+    for (const [args, env] of [[[], { CONTAINER_HOST: 'unix:///nonexistent/socket' }], [[], { CONTAINER_CONNECTION: 'x' }], [['--remote'], {}]])
+      assertRefused(await run([...args, '--explain', '-e', '1'], { env }), /podman is asked on this machine alone/);
   });
 
   test('auto passes by a docker that does not answer', { skip: engine !== 'podman' && 'where podman is' }, async (t) => {
@@ -218,6 +219,18 @@ describe(engine, limit, () => {
       await until(none, () => 'containers are left', 5);
       await s.client.close().catch(() => {});
     }
+  });
+
+  test('an image that somebody named and that is not there is not looked for ahead', async (t) => {
+    const dir = tempDir(t), client = execFileSync('which', [engine], { encoding: 'utf8' }).trim();
+    fs.writeFileSync(path.join(dir, engine), `#!/bin/sh\necho "$*" >>${dir}/asked\nexec ${client} "$@"\n`, { mode: 0o755 });
+    const s = await connectFor(t, variants['stdio, modern'], ['--pull', 'node'], { PATH: `${dir}:${process.env.PATH}` });
+    refused(await s.once('1', { image: 'localhost/nobody' }), /localhost\/nobody/);
+    const asked = () => fs.readFileSync(path.join(dir, 'asked'), 'utf8').split('\n').filter((line) => line.includes('localhost/nobody')).length;
+    const once = asked();
+    assert.ok(once > 0);
+    await pause(2000); // four times with the pauses of what failed: 100, 200, 400, 800 ms
+    assert.equal(asked(), once);
   });
 
   test('an unknown image of an agent is one sentence', async (t) => {
