@@ -9,5 +9,6 @@
  * says of itself. */
 int inherit_begin(struct err *e);
 
-/* `given` and what is inherited beside it, sorted, ended by NULL; the caller frees the list alone. */
+/* `given` and what is inherited beside it, sorted, ended by NULL; the caller frees the list alone.
+ */
 const char **inherit_compose(const char *const *given);
