@@ -32,7 +32,7 @@ test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, chaos, docker, p
 	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
 	@tools/test $(ASAN) unit fuzz root user conformance
 	@for of in packages packages-podman; do PACKAGES=tests/engines/$$of.txt tools/packages $(SUDO) || exit 1; done
-	@$(MAKE) --no-print-directory all && tools/test $(BUILD) chaos docker-short remote chaos-docker podman-short
+	@$(MAKE) --no-print-directory all && tools/test $(BUILD) chaos docker-short remote podman-short
 	@tools/lint
 	@tools/fuzz 10
 	@tools/cross $(SUDO)

@@ -73,7 +73,7 @@ const excuses = { server: ofPages, jail: ofSandbox, docker: ofSandbox, shim: ofS
 
 /** Of one that stands still for long: its server gives it up, or its call comes to its timeout. An installer is given more time than that. */
 const ofStandstill = [[any(lost, tooLate), 2], ...ofFetch];
-const ofServer = [[tooLate, 6]]; // who asks and waits then: three clients, two calls each
+const ofServer = [[any(tooLate, notFetched), 6]]; // who asks and waits then, be it for the registry, which has ten seconds: three clients, two calls each
 const excusesOfStop = { server: ofServer, jail: ofStandstill, docker: ofStandstill, shim: ofStandstill, podman: ofStandstill, conmon: ofStandstill, init: ofStandstill, fetch: ofFetch };
 const article = (whom) => (/^[aeiou]/.test(whom) ? 'an' : 'a');
 
@@ -176,7 +176,7 @@ const ofEngines = [
     },
   },
   { // A Node that gets some of its threads and not all hangs for ever (so does a bare one): its call ends at its timeout.
-    name: 'no more processes', mayHangInstalls: true, leaves: justStarted, excuse: [[any(lost, notFetched, /resource temporarily unavailable|fork|spawn|EAGAIN|ended with|pids|timeout: /, ...(engine === 'podman' ? [/podman does not answer/] : [])), Infinity]], // it has no daemon that would
+    name: 'no more processes', mayHangInstalls: true, leaves: justStarted, excuse: [[any(lost, notFetched, /resource temporarily unavailable|fork|spawn|EAGAIN|ended with|pids|timeout: /, ...(engine === 'native' ? [] : [/does not answer/])), Infinity]], // its client has not its threads, either
     async strike(world, random, say) {
       const now = +fs.readFileSync(path.join(world.pids, 'pids.current'), 'utf8') + random.below(8);
       fs.writeFileSync(path.join(world.pids, 'pids.max'), `${now}`);
