@@ -73,7 +73,7 @@ const excuses = { server: ofPages, jail: ofSandbox, docker: ofSandbox, shim: ofS
 
 /** Of one that stands still for long: its server gives it up, or its call comes to its timeout. An installer is given more time than that. */
 const ofStandstill = [[any(lost, tooLate), 2], ...ofFetch];
-const ofServer = [[any(tooLate, notFetched), 6]]; // who asks and waits then, be it for the registry, which has ten seconds: three clients, two calls each
+const ofServer = [[any(tooLate, /did not answer within 10 s/), 6]]; // who asks and waits then, be it for a search, which has ten seconds: three clients, two calls each
 const excusesOfStop = { server: ofServer, jail: ofStandstill, docker: ofStandstill, shim: ofStandstill, podman: ofStandstill, conmon: ofStandstill, init: ofStandstill, fetch: ofFetch };
 const article = (whom) => (/^[aeiou]/.test(whom) ? 'an' : 'a');
 
