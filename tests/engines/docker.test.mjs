@@ -217,7 +217,7 @@ describe(engine, limit, () => {
       printed(await s.once('console.log(1)'), '1\n');
       process.kill(s.pid, 'SIGKILL');
       await until(none, () => 'containers are left', 5);
-      await s.client.close().catch(() => {});
+      await s.close();
     }
   });
 

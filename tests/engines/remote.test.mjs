@@ -286,7 +286,7 @@ describe('tools on another machine', remotely, () => {
       printed(await s.once('console.log(1)'), '1\n');
       process.kill(s.pid, 'SIGKILL');
       await until(nothingLeft, () => 'containers or volumes are left', 15);
-      await s.client.close().catch(() => {});
+      await s.close();
     }
   });
 });
