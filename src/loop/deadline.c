@@ -2,13 +2,27 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
+
+static void arm(struct deadline *d, int64_t ms)
+{
+    struct timeval t = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+
+    evtimer_add(d->event, &t);
+}
+
+/* The loop's clock moves with the kernel's tick, of up to 10 ms: by ours it may be too early. */
 static void on_timeout(evutil_socket_t fd, short what, void *arg)
 {
     struct deadline *d = arg;
+    int64_t          left_ms = d->due_ms - clock_ms();
 
     (void)fd;
     (void)what;
-    d->passed(d->owner);
+    if (left_ms > 0)
+        arm(d, left_ms);
+    else
+        d->passed(d->owner);
 }
 
 void deadline_init(struct deadline *d, struct event_base *base, void (*passed)(void *owner),
@@ -26,12 +40,11 @@ void deadline_done(struct deadline *d)
 
 void deadline_set(struct deadline *d, int64_t ms)
 {
-    struct timeval t = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
-
+    d->due_ms = clock_ms() + ms;
     event_base_update_cache_time(d->base); /* else it counts from when this turn began: too early */
     if (!d->event && !(d->event = evtimer_new(d->base, on_timeout, d)))
         abort();
-    evtimer_add(d->event, &t);
+    arm(d, ms);
 }
 
 void deadline_clear(struct deadline *d)

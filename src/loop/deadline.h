@@ -1,5 +1,5 @@
-/* deadline - one moment, once. Every object on the loop has one, or says why not. One that is never
- * set costs nothing. */
+/* deadline - one moment, once, and never before it. Every object on the loop has one, or says why
+ * not. One that is never set costs nothing. */
 #pragma once
 
 #include <event2/event.h>
@@ -8,6 +8,7 @@
 struct deadline {
     struct event_base *base;
     struct event      *event; /* NULL: it was never set */
+    int64_t            due_ms;
     void (*passed)(void *owner);
     void *owner;
 };

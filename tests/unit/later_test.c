@@ -2,9 +2,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "loop/deadline.h"
 #include "loop/later.h"
 
@@ -117,6 +119,23 @@ static void a_deadline_passes_once(void **state)
     assert_int_equal(o->passed, 1);
 }
 
+/* The loop waits, and looks at its clock, at moments that have nothing to do with the kernel's
+ * tick: eight is a multiple of the usual ones. */
+static void a_deadline_never_passes_early(void **state)
+{
+    struct owner *o = *state;
+
+    for (int i = 0; i < 30; i++) {
+        usleep(300 * (i % 12));
+        int64_t set_ms = clock_ms();
+        deadline_set(&o->deadline, 8);
+        usleep(4000);
+        event_base_dispatch(o->base);
+        assert_int_equal(o->passed, i + 1);
+        assert_in_range(clock_ms() - set_ms, 8, 60000);
+    }
+}
+
 static void a_deadline_is_replaced(void **state)
 {
     struct owner *o = *state;
@@ -155,6 +174,7 @@ int main(void)
         TEST(a_step_may_end_itself),
         TEST(done_forgets_what_was_asked),
         TEST(a_deadline_passes_once),
+        TEST(a_deadline_never_passes_early),
         TEST(a_deadline_is_replaced),
         TEST(a_cleared_deadline_never_passes),
     };
