@@ -19,7 +19,7 @@ enum err_kind {
     ERR_INTERNAL,
 };
 
-enum { ERR_MSG_MAX = 240 };
+enum { ERR_MSG_MAX = 480 }; /* a name of ours and another program's whole reason */
 
 struct err {
     enum err_kind kind;

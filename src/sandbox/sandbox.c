@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/reason.h"
 #include "base/str.h"
 #include "loop/child.h"
 #include "loop/deadline.h"
@@ -244,8 +245,6 @@ static void on_pipe_frame(void *owner, const struct frame *f)
     }
 }
 
-/* By its first line that is no warning clients of container daemons tell why; where to find help
- * comes behind. As much of it as fits, without what is not for a terminal. */
 static bool read_reason(struct sandbox *s, char ret[ERR_MSG_MAX])
 {
     char    text[4096 + 1];
@@ -254,14 +253,7 @@ static bool read_reason(struct sandbox *s, char ret[ERR_MSG_MAX])
     if (n <= 0)
         return false;
     text[n] = '\0';
-    *ret = '\0';
-    for (char *rest = text, *line; !*ret && (line = strsep(&rest, "\n"));)
-        if (!str_starts(line, "WARNING"))
-            snprintf(ret, ERR_MSG_MAX, "%s", line);
-    for (char *c = ret; *c; c++)
-        if (*c < ' ' || *c > '~')
-            *c = ' ';
-    return *ret;
+    return reason_find(text, ret, ERR_MSG_MAX);
 }
 
 static void on_pipe_end(void *owner, const struct err *e)

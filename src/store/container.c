@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
+#include "base/reason.h"
 #include "base/str.h"
 #include "store/capture.h"
 #include "store/image.h"
@@ -127,9 +128,9 @@ int container_find(const char *program, const char *image, struct runtime *ret, 
 
 /* ---- pulling ---- */
 
-/* Its last line that says anything, without what a terminal would obey. */
+/* Its last line that says anything. */
 struct last_words {
-    char   line[200];
+    char   line[1024];
     size_t size; /* of the line that is being read */
 };
 
@@ -143,7 +144,7 @@ static void take_words(struct last_words *w, const char *bytes, size_t n)
         if (w->size == 0)
             memset(w->line, 0, sizeof w->line);
         if (w->size < sizeof w->line - 1)
-            w->line[w->size++] = (char)(bytes[i] < ' ' || bytes[i] > '~' ? ' ' : bytes[i]);
+            w->line[w->size++] = bytes[i];
     }
 }
 
@@ -195,6 +196,7 @@ static pid_t start_pull(const char *program, const char *image, int said_fd, str
 static int pull(const char *program, const char *image, struct err *e)
 {
     struct last_words said = {0};
+    char              why[REASON_MAX];
     autofd int        read_fd = -1, write_fd = -1;
     int               ends[2], status = 0;
     pid_t             pid = 0;
@@ -213,9 +215,10 @@ static int pull(const char *program, const char *image, struct err *e)
     if (followed < 0)
         return err_set(e, ERR_TIMEOUT, "%s did not pull the image '%.100s' within %d minutes",
                        program, image, PULL_MS / 60000);
+    reason_take(said.line, why, sizeof why);
     if (status != 0)
-        return err_set(e, ERR_UNAVAILABLE, "%s cannot pull the image '%.60s': %.120s", program,
-                       image, *said.line ? said.line : "it does not say why");
+        return err_set(e, ERR_UNAVAILABLE, "%s cannot pull the image '%.100s': %s", program, image,
+                       *why ? why : "it does not say why");
     return 0;
 }
 

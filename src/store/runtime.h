@@ -27,8 +27,8 @@ enum { RUNTIME_FETCH_UNAVAILABLE = 3 };
 struct runtime {
     char dir[PATH_MAX]; /* has bin/node */
     char version[RUNTIME_VERSION_MAX];
-    bool is_host;   /* this machine's own: dir is its prefix, such as /usr */
-    char note[512]; /* one sentence that the user must read, or "" */
+    bool is_host;                 /* this machine's own: dir is its prefix, such as /usr */
+    char note[ERR_MSG_MAX + 200]; /* one sentence that the user must read, or "" */
 };
 
 /* The entry's name in the store: node-24.1.0-x64. */

@@ -15,10 +15,10 @@ assert.ok(engine, 'tests/engines/run.mjs starts a daemon for it');
 const docker = async (...args) => (await promisify(execFile)(engine, args)).stdout.trim();
 const none = async () => (await docker('ps', '--all', '--quiet', '--filter', 'label=mcp-sandbox=true')) === '';
 
-/** What has a client first in its PATH that does this for `run`. */
-function runsInstead(dir, script) {
+/** What has a client first in its PATH that does this for `run`, or another of its verbs. */
+function runsInstead(dir, script, verb = 'run') {
   const client = execFileSync('which', [engine], { encoding: 'utf8' }).trim();
-  fs.writeFileSync(path.join(dir, engine), `#!/bin/sh\nclient=${client}\n[ "$1" = run ] || exec $client "$@"\nshift\n${script}\n`, { mode: 0o755 });
+  fs.writeFileSync(path.join(dir, engine), `#!/bin/sh\nclient=${client}\n[ "$1" = ${verb} ] || exec $client "$@"\nshift\n${script}\n`, { mode: 0o755 });
   return { PATH: `${dir}:${process.env.PATH}` };
 }
 
@@ -140,6 +140,12 @@ describe(engine, limit, () => {
     await docker('import', archive, 'jerboa-no-node');
     assert.match((await run(['--image', 'jerboa-no-node', '-e', '1'])).stderr, /^jerboa: the image has no Node\.js: there is no 'node' on its PATH\n$/m);
     assertRefused(await run(['--image', '--privileged', '-e', '1']), /is no name of an image/);
+  });
+
+  test('why an image cannot be pulled is told to its end', async (t) => {
+    const why = `Error: reading from the registry of ${'another '.repeat(20)}machine: no such host`;
+    const env = runsInstead(tempDir(t), `printf 'Trying to pull\\n${why}\\n' >&2; exit 125`, 'pull');
+    assert.ok((await run(['--image', 'jerboa.invalid/nothing:1', '-e', '1'], { env })).stderr.endsWith(`\njerboa: ${engine} cannot pull the image 'jerboa.invalid/nothing:1': ${why}\n`));
   });
 
   test('pull --deps with an image of its own is one sentence', async () => {
