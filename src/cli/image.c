@@ -22,12 +22,11 @@ static int answer(const char *how, const char *engine, const char *image, struct
 {
     struct runtime runtime;
 
-    container_sweep(engine,
-                    endpoint_name(engine).text); /* earlier runs, before there are new ones */
     if (strcmp(how, "pull") == 0)
         TRY(container_ensure(engine, image, &runtime, e));
     else if (container_find(engine, image, &runtime, e) < 0)
         return e->kind == ERR_NOT_FOUND ? refuse(engine, image, e) : -1;
+    container_sweep(engine, endpoint_name(engine).text); /* before there are new ones */
     printf("%s %s\n", runtime.dir, runtime.version);
     return 0;
 }

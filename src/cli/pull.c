@@ -114,8 +114,8 @@ static int get_image(const struct pull_options *o, const struct engine *engine, 
                        "--deps is of the native engine, and the image '%.60s' is %s's; packages "
                        "are told apart by commas: --deps a,b",
                        o->image, engine->name);
-    container_sweep(engine->name, endpoint_name(engine->name).text);
     TRY(container_ensure(engine->name, o->image, &runtime, e));
+    container_sweep(engine->name, endpoint_name(engine->name).text);
     printf("%s %s\n", runtime.dir, runtime.version);
     return 0;
 }

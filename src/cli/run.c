@@ -81,10 +81,10 @@ static int find_image(const struct run_options *o, const struct engine *engine, 
     const struct engine_choice *choice = &o->sandbox.choice;
     struct endpoint_name        daemon = endpoint_name(engine->name);
 
-    container_sweep(engine->name, daemon.text);
     if (container_lock(daemon.text, run_id(), e) < 0 ||
         container_ensure(engine->name, o->sandbox.image, ret, e) < 0)
         return engine_choice_explain(choice, o->sandbox.image, e);
+    container_sweep(engine->name, daemon.text);
     if (*choice->why)
         fprintf(stderr, "jerboa: native cannot work here, so it is run by %s: %s\n", engine->name,
                 choice->why);

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
-static int spawn(const char *path, const char *const *argv, int stdout_fd, bool is_quiet,
+static int spawn(const char *path, const char *const *argv, int stdout_fd, int stderr_fd,
                  pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
@@ -23,37 +23,57 @@ static int spawn(const char *path, const char *const *argv, int stdout_fd, bool 
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, stdout_fd, 1);
-    if (is_quiet)
-        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+    if (stderr_fd >= 0)
+        posix_spawn_file_actions_adddup2(&actions, stderr_fd, 2);
     failed = posix_spawn(ret_pid, path, &actions, NULL, (char *const *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     errno = failed;
     return failed ? -1 : 0;
 }
 
-/* 0 at the end of the output, -1 with errno (ETIMEDOUT) before it. */
-static int read_output(int fd, int timeout_ms, struct capture *ret)
+struct source {
+    int    fd;
+    char  *to;
+    size_t size, used;
+};
+
+/* What is there at this moment; what does not fit is dropped. As read: 0 at its end. */
+static ssize_t take(struct source *s)
+{
+    char    dropped[512];
+    size_t  room = s->size - 1 - s->used;
+    ssize_t n = room ? read(s->fd, s->to + s->used, room) : read(s->fd, dropped, sizeof dropped);
+
+    s->used += n > 0 && room ? (size_t)n : 0;
+    s->to[s->used] = '\0';
+    return n;
+}
+
+/* 0 at the end of the output, -1 with errno (ETIMEDOUT) before it. What it says meanwhile is read,
+ * too, so that it never waits for us; the end of that is not awaited: who outlives the program may
+ * hold it. */
+static int read_output(struct source *out, struct source *said, int timeout_ms)
 {
     int64_t end_ms = clock_ms() + timeout_ms;
-    size_t  used = 0;
-    char    dropped[512];
 
     for (;;) {
         int64_t       left_ms = timeout_ms < 0 ? -1 : end_ms - clock_ms();
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        size_t        room = sizeof ret->output - 1 - used;
+        struct pollfd p[] = {{.fd = out->fd, .events = POLLIN}, {.fd = said->fd, .events = POLLIN}};
         ssize_t       n = -1;
-        int           ready = timeout_ms >= 0 && left_ms <= 0 ? 0 : poll(&p, 1, (int)left_ms);
+        int           ready = timeout_ms >= 0 && left_ms <= 0 ? 0 : poll(p, 2, (int)left_ms);
         if (ready == 0) {
             errno = ETIMEDOUT;
             return -1;
         }
-        if (ready > 0)
-            n = room ? read(fd, ret->output + used, room) : read(fd, dropped, sizeof dropped);
+        if (ready < 0 && errno != EINTR)
+            return -1;
+        if (ready > 0 && p[1].revents && take(said) == 0)
+            said->fd = -1;
+        if (ready < 0 || !p[0].revents)
+            continue;
+        n = take(out);
         if (n < 0 && errno != EINTR)
             return -1;
-        used += n > 0 && room ? (size_t)n : 0;
-        ret->output[used] = '\0';
         if (n == 0)
             return 0;
     }
@@ -72,23 +92,32 @@ static int reap(pid_t pid)
 static int run(const char *path, const char *const *argv, bool is_quiet, int timeout_ms,
                struct capture *ret, struct err *e)
 {
-    int        pipe_fds[2], read_errno = 0;
-    autofd int read_fd = -1, write_fd = -1;
+    int        out_fds[2], said_fds[2] = {-1, -1}, read_errno = 0;
+    autofd int out_read = -1, out_write = -1, said_read = -1, said_write = -1;
     pid_t      pid;
 
     *ret = (struct capture){0};
-    if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+    if (pipe2(out_fds, O_CLOEXEC) < 0)
         return err_sys(e, "pipe");
-    read_fd = pipe_fds[0];
-    write_fd = pipe_fds[1];
-    if (spawn(path, argv, write_fd, is_quiet, &pid) < 0)
+    out_read = out_fds[0], out_write = out_fds[1];
+    if (is_quiet && pipe2(said_fds, O_CLOEXEC) < 0)
+        return err_sys(e, "pipe");
+    said_read = said_fds[0], said_write = said_fds[1];
+    if (is_quiet)
+        fd_set_nonblock(said_read, true);
+    if (spawn(path, argv, out_write, said_write, &pid) < 0)
         return err_sys(e, "run %s", path);
-    fd_close(&write_fd);
-    if (read_output(read_fd, timeout_ms, ret) < 0) {
+    fd_close(&out_write);
+    fd_close(&said_write);
+    struct source out = {.fd = out_read, .to = ret->output, .size = sizeof ret->output},
+                  said = {.fd = said_read, .to = ret->said, .size = sizeof ret->said};
+    if (read_output(&out, &said, timeout_ms) < 0) {
         read_errno = errno;
         kill(pid, SIGKILL);
     }
     ret->status = reap(pid);
+    while (said.fd >= 0 && take(&said) > 0) /* its last words, which it may have said as it ended */
+        ;
     ret->output[strcspn(ret->output, "\n")] = '\0';
     if (read_errno == ETIMEDOUT)
         return err_set(e, ERR_TIMEOUT, "%s did not end within %d ms", path, timeout_ms);

@@ -34,7 +34,8 @@
 #include "store/store.h"
 
 enum {
-    ASK_MS = 20000,
+    ASK_MS = 10000,    /* a busy machine takes a second or two; who waits for more gives up first */
+    REMOVE_MS = 20000, /* podman gives who does not heed SIGTERM ten seconds first */
     PULL_MS = 15 * 60 * 1000,
     ID_MAX = 64,
     IMAGE_MAX = 255,
@@ -44,19 +45,35 @@ enum {
     LATE_S = 60, /* so long a daemon may take to make what a client asked for that was killed */
 };
 
-static int refuse(const char *program, struct err *e)
+static int refuse(const char *program, const struct capture *c, struct err *e)
 {
-    return err_set(e, ERR_UNAVAILABLE,
-                   "%s does not answer: is its daemon running, and may this user ask it?", program);
+    char why[REASON_MAX];
+
+    return err_set(e, ERR_UNAVAILABLE, "%s does not answer: %s", program,
+                   reason_find(c->said, why, sizeof why) ? why : "it does not say why");
 }
 
-static int ask(const char *program, const char *const *argv, struct capture *ret, struct err *e)
+/* Whoever asks twice for one purpose has one time for both. */
+static int run_client(const char *program, const char *const *argv, int64_t end_ms,
+                      struct capture *ret, struct err *e)
 {
-    char path[PATH_MAX];
+    char    path[PATH_MAX];
+    int64_t left_ms = end_ms - clock_ms();
 
     TRY(program_on_path(program, path, e));
-    TRY(capture_run_quietly(path, argv, ASK_MS, ret, e)); /* one sentence is enough */
-    return ret->status == 0 ? 0 : refuse(program, e);
+    if (capture_run_quietly(path, argv, left_ms > 0 ? (int)left_ms : 0, ret, e) == 0)
+        return 0;
+    return e->kind != ERR_TIMEOUT
+               ? -1
+               : err_set(e, ERR_UNAVAILABLE, "%s does not answer: nothing came within %d s",
+                         program, ASK_MS / 1000);
+}
+
+static int ask(const char *program, const char *const *argv, int64_t end_ms, struct capture *ret,
+               struct err *e)
+{
+    TRY(run_client(program, argv, end_ms, ret, e));
+    return ret->status == 0 ? 0 : refuse(program, ret, e);
 }
 
 int container_version(const char *program, char ret[64], struct err *e)
@@ -69,22 +86,23 @@ int container_version(const char *program, char ret[64], struct err *e)
         e->kind = ERR_NOT_FOUND;
         return -1;
     }
-    TRY(capture_run_quietly(path, argv, ASK_MS, &c, e));
-    if (c.status != 0 || !*c.output)
-        return refuse(program, e);
+    TRY(ask(program, argv, clock_ms() + ASK_MS, &c, e));
+    if (!*c.output)
+        return refuse(program, &c, e);
     snprintf(ret, 64, "%.63s", c.output);
     return 0;
 }
 
 /* An image that is not there and a client that failed look the same to who inspects: only an empty
  * list says that it is missing, and may be pulled. */
-static int missing(const char *program, const char *image, struct err *e)
+static int missing(const char *program, const char *image, const struct capture *inspected,
+                   int64_t end_ms, struct err *e)
 {
     const char *const list[] = {program, "images", "--quiet", image, NULL};
     struct capture    c = {0};
 
-    TRY(ask(program, list, &c, e));
-    return *c.output ? refuse(program, e)
+    TRY(ask(program, list, end_ms, &c, e));
+    return *c.output ? refuse(program, inspected, e)
                      : err_set(e, ERR_NOT_FOUND, "%s has no image '%.100s'", program, image);
 }
 
@@ -102,16 +120,16 @@ int container_find(const char *program, const char *image, struct runtime *ret, 
     static const char format[] =
         "{{.Id}} {{range $at, $_ := .Config.Volumes}}+{{end}}{{range .Config.Env}} {{.}}{{end}}",
                       variable[] = " NODE_VERSION=";
-    char              name[IMAGE_MAX + 1], path[PATH_MAX];
+    char              name[IMAGE_MAX + 1];
     const char *const inspect[] = {program, "image", "inspect", "--format", format, name, NULL};
     struct capture    c = {0};
+    int64_t           end_ms = clock_ms() + ASK_MS;
 
     TRY(container_check(image, e));
     spell_out(image, name);
-    TRY(program_on_path(program, path, e));
-    TRY(capture_run_quietly(path, inspect, ASK_MS, &c, e));
+    TRY(run_client(program, inspect, end_ms, &c, e));
     if (c.status != 0)
-        return missing(program, name, e);
+        return missing(program, name, &c, end_ms, e);
     if (str_starts(c.output + strcspn(c.output, " "), " +"))
         return err_set(e, ERR_UNAVAILABLE,
                        "the image '%.80s' declares volumes, which no limit would hold for: it "
@@ -348,11 +366,11 @@ static bool end_all(const char *program, const char *run_id, int64_t end_ms)
     struct err        e = {0};
 
     for (int i = 0; i < SWEEP_MAX && clock_ms() < end_ms; i++) {
-        if (ask(program, list, &c, &e) < 0)
+        if (ask(program, list, end_ms, &c, &e) < 0)
             return false;
         if (!*c.output)
             return true;
-        if (!is_id(c.output) || ask(program, end, &ended, &e) < 0)
+        if (!is_id(c.output) || ask(program, end, clock_ms() + REMOVE_MS, &ended, &e) < 0)
             return false;
     }
     return false;

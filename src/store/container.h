@@ -1,5 +1,6 @@
 /* container - an image of a container daemon as a runtime: what docker and podman know, asked
- * through their own programs. Blocks. */
+ * through their own programs. Blocks. ERR_UNAVAILABLE: such a program is not there, fails, and then
+ * its own reason is the error, or says nothing for ten seconds. */
 #pragma once
 
 #include "base/err.h"
@@ -29,7 +30,8 @@ int container_sibling(const struct runtime *runtime, char ret[32], struct err *e
 /* Removes the containers of runs of Jerboa that are over: those that are labelled with a run of
  * this daemon (engine/endpoint.h has its name) whose lock (container_lock) nobody holds any more.
  * Others' are left alone. What cannot be removed, or not within ten seconds, is left to the next
- * time: nobody is refused a sandbox for it. */
+ * time: nobody is refused a sandbox for it. For who was just answered: one that is silent would be
+ * waited for twice. */
 void container_sweep(const char *program, const char *daemon);
 
 /* Held as long as the descriptor that is returned is open: containers of this run are not to be

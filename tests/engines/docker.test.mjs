@@ -142,6 +142,24 @@ describe(engine, limit, () => {
     assertRefused(await run(['--image', '--privileged', '-e', '1']), /is no name of an image/);
   });
 
+  test('why a client does not answer is its own reason, not a guess', async (t) => {
+    for (const [said, told] of [['time="x" level=warning msg="y"\\nError: cannot set up namespace', 'Error: cannot set up namespace'], ['', 'it does not say why']]) {
+      const dir = tempDir(t), env = { PATH: `${dir}:${process.env.PATH}` };
+      fs.writeFileSync(path.join(dir, engine), `#!/bin/sh\nprintf '${said}\\n' >&2\nexit 125\n`, { mode: 0o755 });
+      assertRefused(await run(['-e', '1'], { env }), new RegExp(`^jerboa: ${engine} does not answer: ${told}\\n$`));
+    }
+  });
+
+  test('who is silent is waited for once, and it is said how long', async (t) => {
+    const dir = tempDir(t), home = path.join(dir, 'home'), env = { JERBOA_HOME: home, PATH: `${dir}:${process.env.PATH}` };
+    writeFiles(path.join(home, 'runs', daemonName(engine)), { ['0'.repeat(32)]: '' }); // of an earlier run, which would be asked for
+    fs.writeFileSync(path.join(dir, engine), '#!/bin/sh\nexec sleep 1000\n', { mode: 0o755 });
+    const began = performance.now();
+    assertRefused(await run(['-e', '1'], { env }), new RegExp(`^jerboa: ${engine} does not answer: nothing came within 10 s\\n$`));
+    const took = performance.now() - began;
+    assert.ok(took < 15_000, `${took} ms`);
+  });
+
   test('why an image cannot be pulled is told to its end', async (t) => {
     const why = `Error: reading from the registry of ${'another '.repeat(20)}machine: no such host`;
     const env = runsInstead(tempDir(t), `printf 'Trying to pull\\n${why}\\n' >&2; exit 125`, 'pull');
