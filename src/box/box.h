@@ -89,10 +89,10 @@ void boxes_free(struct boxes *all); /* when it is empty */
 struct event_base *box_base(const struct box *b);
 const char        *box_id(const struct box *b);
 const char        *box_owner(const struct box *b);
-struct sandbox    *box_sandbox(const struct box *b);     /* for who has his turn */
-bool               box_has_runtime(const struct box *b); /* a Node was found or fetched for it */
-bool               box_was_ready(const struct box *b);   /* false: it never came up */
-bool               box_is_usable(const struct box *b);   /* its sandbox is there, and is well */
+struct sandbox    *box_sandbox(const struct box *b);       /* for who has his turn */
+bool               box_lacks_runtime(const struct box *b); /* it ended for want of a Node */
+bool               box_was_ready(const struct box *b);     /* false: it never came up */
+bool               box_is_usable(const struct box *b);     /* its sandbox is there, and is well */
 const json_t      *box_walls(const struct box *b); /* as the sandbox told them; NULL: not yet */
 const char        *box_files_dir(const struct box *b);
 /* Who has his turn sends it first and fetches it last; NULL: the sandbox sees the directory itself,

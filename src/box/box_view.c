@@ -25,9 +25,12 @@ const char *box_owner(const struct box *b)
     return b->owner;
 }
 
-bool box_has_runtime(const struct box *b)
+/* A daemon that does not answer says nothing of its images. */
+bool box_lacks_runtime(const struct box *b)
 {
-    return *b->runtime.dir != '\0';
+    if (*b->runtime.dir)
+        return b->err.kind == ERR_NOT_FOUND;
+    return b->engine == &native || b->err.kind != ERR_UNAVAILABLE;
 }
 
 bool box_was_ready(const struct box *b)

@@ -99,7 +99,7 @@ static void on_lost(void *owner, const struct err *e)
     struct job *j = owner;
 
     j->result.never_started = !box_was_ready(j->spec->box);
-    j->result.no_runtime = !box_has_runtime(j->spec->box);
+    j->result.no_runtime = box_lacks_runtime(j->spec->box);
     if ((j->state < JOB_RUN && !j->record) || j->server)
         fail(j, e);
     if (j->changes)

@@ -15,6 +15,7 @@
 #include "loop/child.h"
 #include "loop/deadline.h"
 #include "loop/later.h"
+#include "store/container.h"
 
 enum { GETTING_MS = 30 * 60 * 1000 }; /* its own steps have limits; somebody may have stopped it */
 
@@ -124,7 +125,8 @@ static void take_image(struct getting *g, int status, const char *line)
 
     if (status != 0 || id == 0 || id >= sizeof g->runtime.dir) {
         if (*line && status != 0)
-            err_set(&g->err, ERR_UNAVAILABLE, "%s", line);
+            err_set(&g->err, status == CONTAINER_UNAVAILABLE ? ERR_UNAVAILABLE : ERR_NOT_FOUND,
+                    "%s", line);
         else
             err_set(&g->err, ERR_UNAVAILABLE,
                     "%s was asked for the image '%.100s', and nobody answered: try again",

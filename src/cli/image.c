@@ -40,7 +40,9 @@ static int image_main(int argc, char **argv)
     else if (answer(argv[0], argv[1], argv[2], &e) == 0)
         return 0;
     printf("%s\n", e.msg);
-    return e.kind == ERR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+    return e.kind == ERR_INVALID       ? EXIT_USAGE
+           : e.kind == ERR_UNAVAILABLE ? CONTAINER_UNAVAILABLE
+                                       : EXIT_FAILED;
 }
 
 const struct verb verb_image = {

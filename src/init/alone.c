@@ -17,6 +17,7 @@
 #include "init/inherit.h"
 #include "jail/privilege.h"
 #include "jail/redirect.h"
+#include "pipe/message.h"
 
 enum { LEAST_MS = 500 };
 
@@ -70,7 +71,9 @@ static int place_node(struct err *e)
             return err_sys(e, "link /opt/node");
         return 0;
     }
-    return err_set(e, ERR_NOT_FOUND, "the image has no Node.js: there is no 'node' on its PATH");
+    err_set(e, ERR_NOT_FOUND, "the image has no Node.js: there is no 'node' on its PATH");
+    e->sys = MESSAGE_NO_NODE;
+    return -1;
 }
 
 static int make_directories(struct err *e)

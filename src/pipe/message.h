@@ -5,6 +5,7 @@
  * nothing: a short, long or unterminated payload is -1 and one sentence. */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -82,6 +83,10 @@ struct message_connect {
     uint8_t  address[16]; /* IPv6; IPv4 as ::ffff:a.b.c.d */
     uint16_t port;
 };
+
+/* The errno of an image without Node, which nothing else of a start has: who named it can mend it.
+ */
+enum { MESSAGE_NO_NODE = ENOPKG };
 
 struct message_error {
     int32_t     sys; /* errno, or 0 */

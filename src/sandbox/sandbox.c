@@ -194,6 +194,8 @@ static void take_error(struct sandbox *s, const struct frame *f)
     struct err e = {0};
 
     message_take_error(f, &e);
+    if (!s->greeted && e.sys == MESSAGE_NO_NODE)
+        e.kind = ERR_NOT_FOUND;
     if (!s->err.kind)
         s->err = e;
     later_ask(&s->later);

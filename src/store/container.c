@@ -131,7 +131,7 @@ int container_find(const char *program, const char *image, struct runtime *ret, 
     if (c.status != 0)
         return missing(program, name, &c, end_ms, e);
     if (str_starts(c.output + strcspn(c.output, " "), " +"))
-        return err_set(e, ERR_UNAVAILABLE,
+        return err_set(e, ERR_LIMIT,
                        "the image '%.80s' declares volumes, which no limit would hold for: it "
                        "cannot be a sandbox's, unless it is built without VOLUME",
                        image);
@@ -235,7 +235,7 @@ static int pull(const char *program, const char *image, struct err *e)
                        program, image, PULL_MS / 60000);
     reason_take(said.line, why, sizeof why);
     if (status != 0)
-        return err_set(e, ERR_UNAVAILABLE, "%s cannot pull the image '%.100s': %s", program, image,
+        return err_set(e, ERR_NOT_FOUND, "%s cannot pull the image '%.100s': %s", program, image,
                        *why ? why : "it does not say why");
     return 0;
 }

@@ -6,6 +6,9 @@
 #include "base/err.h"
 #include "store/runtime.h"
 
+/* How `jerboa image` ends then: the image is not to blame. */
+enum { CONTAINER_UNAVAILABLE = 3 };
+
 /* The version of the daemon, if it answers; nothing is said on stderr. ERR_NOT_FOUND: there is no
  * such program. */
 int container_version(const char *program, char ret[64], struct err *e);
@@ -13,14 +16,14 @@ int container_version(const char *program, char ret[64], struct err *e);
 /* As images are named: letters, digits and ._-/:@, at most 250. */
 int container_check(const char *image, struct err *e);
 
-/* An image that the daemon has; ERR_NOT_FOUND: it has not. One that declares volumes is refused:
+/* An image that the daemon has; ERR_NOT_FOUND: it has not. One that declares volumes is ERR_LIMIT:
  * they would be writable beside a read-only root, and without a size. ret->dir is what it is run
  * by, ret->version the Node that it says it has (NODE_VERSION, as all official images do), or "".
  * It needs no holding. */
 int container_find(const char *program, const char *image, struct runtime *ret, struct err *e);
 
 /* The same, but one that is missing is pulled, within a quarter of an hour. The daemon's progress
- * is shown on stderr, and the end of what it said is the error. */
+ * is shown on stderr, and the end of what it said is the error, ERR_NOT_FOUND. */
 int container_ensure(const char *program, const char *image, struct runtime *ret, struct err *e);
 
 /* The image of the native engine whose Node has the same major version ("node:24"): what installs

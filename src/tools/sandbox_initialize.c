@@ -84,10 +84,10 @@ static void on_lost(void *owner, const struct err *e)
 {
     struct starting *s = owner;
 
-    if (box_has_runtime(s->box))
-        errors_fail(s->call, CANNOT_START, e->msg);
-    else
+    if (box_lacks_runtime(s->box))
         errors_fail(s->call, NO_RUNTIME, e->msg);
+    else
+        errors_fail(s->call, CANNOT_START, e->msg);
 }
 
 static void on_waits(void *owner, const char *sentence)

@@ -71,9 +71,10 @@ describe('auto', only, () => {
 
   test('of an image that was never native\'s, native is not to blame', async (t) => {
     const s = await connectFor(t, { ...stdio, wrap: forbidden }, [], { ...auto, ...nowhere });
-    const told = await s.once('1', { image: 'of/others:2' });
-    refused(told, /docker does not answer/);
-    assert.doesNotMatch(JSON.stringify(told), /native/);
+    for (const told of [await s.once('1', { image: 'of/others:2' }), await s.call('sandbox_initialize', { image: 'of/others:2' })]) { // nor is the image
+      refused(told, /^The sandbox could not be started: docker does not answer: .*[Cc]onnect.*nonexistent.*: on the server's machine 'jerboa doctor' tells/);
+      assert.doesNotMatch(JSON.stringify(told), /native/);
+    }
     const r = await runForbidden(['--image', 'of/others:2', '-e', '1'], nowhere);
     assertRefused(r, /docker does not answer/);
     assert.doesNotMatch(r.stderr, /native/);
@@ -190,7 +191,8 @@ describe('images', only, () => {
     execFileSync('tar', ['-C', empty, '-cf', archive, 'etc']);
     await docker('import', archive, 'of/others:no-node');
     const s = await connectFor(t, stdio, [], auto);
-    refused(await s.once('1', { image: 'of/others:no-node' }), /the image has no Node\.js: there is no 'node' on its PATH/);
+    for (const r of [await s.once('1', { image: 'of/others:no-node' }), await s.call('sandbox_initialize', { image: 'of/others:no-node' })])
+      refused(r, /^There is no Node\.js for this image: the image has no Node\.js: there is no 'node' on its PATH: leave image out, or name another one/);
   });
 });
 
