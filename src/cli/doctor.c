@@ -23,6 +23,7 @@
 #include "cli/chart.h"
 #include "cli/engine_choice.h"
 #include "cli/inside.h"
+#include "cli/orphans.h"
 #include "cli/probe.h"
 #include "cli/verb.h"
 #include "engine/docker.h"
@@ -49,9 +50,9 @@ static const struct option options[] = {
 static const char details[] =
     "Starts sandboxes and looks at them from inside. Kinds of rows: need; wall, which keeps code\n"
     "in and without which nothing starts; bound, a wall that may be missing; limit; more, what\n"
-    "else there is: container engines, and what --engine auto takes. An engine "
-    "that\n"
-    "works with walls missing says so at each run; --strict refuses then.\n\n"
+    "else there is: container engines, which run a container if they have the usual image, and\n"
+    "what --engine auto takes. An engine that works with walls missing says so at each run;\n"
+    "--strict refuses then.\n\n"
     "Exit status: 0 when the native engine works, 1 when it does not, 2 for bad usage. It works "
     "when\n"
     "sandboxes start and keep code in; store and runtime, which a run would still have to fetch,\n"
@@ -408,40 +409,78 @@ static void try_limit(struct examination *r, const struct trial *t)
 
 /* ---- other engines ---- */
 
+/* That a client answers shows little: podman does where no container of its can start. So one is
+ * started, by the engine itself, of the image that is run when none is named; others are nobody's
+ * to run unasked. */
+static void try_containers(struct examination *r, const struct engine *engine, const char *version,
+                           struct chart_row *row)
+{
+    const char *const  argv[] = {layout_node, "-e", "0", NULL};
+    struct engine_spec spec = default_spec(r);
+    struct runtime     runtime;
+    struct err         e = {0};
+
+    if (container_find(engine->name, RUNTIME_DEFAULT, &runtime, &e) == 0) {
+        spec.engine = engine;
+        spec.runtime_dir = runtime.dir;
+        chart_put(&row->what, "version %s; walls that it lacks: docs/engines.md", version);
+        try_command(&spec, argv, row);
+    } else if (e.kind == ERR_UNAVAILABLE) {
+        chart_set_off(row, e.msg);
+    } else {
+        chart_put(&row->what, "version %s answers, and was given nothing to run: %s", version,
+                  e.msg);
+    }
+}
+
 /* Who has no such program does not miss it. */
-static void look_for_daemon(struct examination *r, const struct engine *engine)
+static void look_for_containers(struct examination *r, const struct engine *engine)
 {
     char              version[64];
     struct err        e = {0};
-    int               found = container_version(engine->name, version, &e);
+    bool              adopts = engine == &podman && geteuid() != 0 && orphans_adopt();
     struct chart_row *row;
 
-    if (e.kind == ERR_NOT_FOUND)
-        return;
-    row = chart_add(&r->chart, "more", engine->name, "any image with Node.js");
-    row->state = CHART_ON;
-    if (found < 0)
-        chart_set_off(row, e.msg);
-    else
-        chart_put(&row->what, "daemon %s; walls that it lacks: docs/engines.md", version);
+    if (container_version(engine->name, version, &e) == 0 || e.kind != ERR_NOT_FOUND) {
+        row = chart_add(&r->chart, "more", engine->name, "any image with Node.js");
+        if (e.kind)
+            chart_set_off(row, e.msg);
+        else
+            try_containers(r, engine, version, row);
+    }
+    if (adopts)
+        orphans_end();
 }
 
+/* As the rows of the engines have it: one that is off is chosen all the same, for what it says when
+ * it is asked is why. */
 static void tell_choice(struct examination *r)
 {
-    struct chart_row    *row = chart_add(&r->chart, "more", "auto", "");
-    struct engine_choice choice;
+    struct chart_row       *row = chart_add(&r->chart, "more", "auto", "");
+    const struct chart_row *others;
+    struct engine_choice    choice;
+    bool                    is_off;
 
     row->state = CHART_ON;
     if (engine_choice_make("auto", &choice, NULL) < 0)
         abort();
+    others = choice.of_others ? chart_find(&r->chart, choice.of_others->name) : NULL;
+    is_off = others && others->state == CHART_OFF;
     if (*choice.why)
         chart_put(&row->what, "takes %s for all images: native cannot work here",
                   choice.of_node->name);
+    else if (is_off)
+        chart_put(&row->what, "takes native for node images; others would be %s's, which is off",
+                  choice.of_others->name);
     else if (choice.of_others)
         chart_put(&row->what, "takes native for node images, %s for others",
                   choice.of_others->name);
     else
         chart_put(&row->what, "takes native: there is neither docker nor podman");
+    if (*choice.why && is_off) {
+        row->state = CHART_OFF;
+        chart_put(&row->why, "native cannot work here, and %s is off", choice.of_others->name);
+    }
 }
 
 /* ---- the whole ---- */
@@ -454,8 +493,8 @@ static void examine(struct examination *r)
     look_for_bundle(r);
     look_at_store(r);
     look_for_runtime(r);
-    look_for_daemon(r, &docker);
-    look_for_daemon(r, &podman);
+    look_for_containers(r, &docker);
+    look_for_containers(r, &podman);
     tell_choice(r);
     if (!try_walls(r))
         return;

@@ -18,7 +18,7 @@ const none = async () => (await docker('ps', '--all', '--quiet', '--filter', 'la
 /** What has a client first in its PATH that does this for `run`, or another of its verbs. */
 function runsInstead(dir, script, verb = 'run') {
   const client = execFileSync('which', [engine], { encoding: 'utf8' }).trim();
-  fs.writeFileSync(path.join(dir, engine), `#!/bin/sh\nclient=${client}\n[ "$1" = ${verb} ] || exec $client "$@"\nshift\n${script}\n`, { mode: 0o755 });
+  fs.writeFileSync(path.join(dir, engine), `#!/bin/sh\nclient=${client}\ncase $1 in ${verb}) ;; *) exec $client "$@" ;; esac\nshift\n${script}\n`, { mode: 0o755 });
   return { PATH: `${dir}:${process.env.PATH}` };
 }
 
@@ -158,6 +158,24 @@ describe(engine, limit, () => {
     assertRefused(await run(['-e', '1'], { env }), new RegExp(`^jerboa: ${engine} does not answer: nothing came within 10 s\\n$`));
     const took = performance.now() - began;
     assert.ok(took < 15_000, `${took} ms`);
+  });
+
+  test('doctor believes what it tried, and its lines agree', async (t) => {
+    const auto = engine === 'podman' ? { DOCKER_HOST: 'unix:///nonexistent/socket' } : {}; // else it would take docker
+    const rows = async (env) => {
+      const { checks } = JSON.parse((await start(['doctor', '--json'], { input: '', env: { ...auto, ...env } }).ended).stdout);
+      return Object.fromEntries(checks.map((row) => [row.name, row]));
+    };
+    const works = await rows();
+    assert.deepEqual([works[engine].state, works.auto.what], ['on', `takes native for node images, ${engine} for others`]);
+    assert.match(works[engine].what, /^version \d+\./);
+    const fails = await rows(runsInstead(tempDir(t), 'echo it has no room >&2; exit 125')); // it answers all else
+    assert.deepEqual([fails[engine].state, fails[engine].why], ['off', 'it has no room']);
+    assert.deepEqual([fails.auto.state, fails.auto.what], ['on', `takes native for node images; others would be ${engine}'s, which is off`]);
+    const lacks = await rows(runsInstead(tempDir(t), '[ "$1" = --quiet ]', 'image*')); // no image is there
+    assert.deepEqual([lacks[engine].state, lacks.auto.what], ['untried', works.auto.what]);
+    assert.match(lacks[engine].what, /answers, and was given nothing to run: .* has no image 'node:lts-slim'/);
+    assert.ok(await none());
   });
 
   test('why an image cannot be pulled is told to its end', async (t) => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { copyPrograms, judged, limit, printed, start, tempDir, until } from '../integration/jerboa.mjs';
+import { copyPrograms, judged, limit, printed, read, start, tempDir, until } from '../integration/jerboa.mjs';
 import { podmanUser } from './podman.mjs';
 
 const skip = process.env.JERBOA_TEST_ENGINE !== 'podman' && 'of podman alone';
@@ -51,6 +51,20 @@ describe('podman of an ordinary user', { ...limit, skip }, () => {
     assert.equal(r.status, 0, r.stderr);
     const { uid: owner, gid } = fs.statSync(path.join(dir, 'files', 'x'));
     assert.deepEqual([owner, gid], [uid, uid]);
+  });
+
+  test('doctor shows that it works, and leaves no process; one that was there stays', async () => {
+    const his = () => fs.readdirSync('/proc').filter((pid) => new RegExp(`^Uid:\\t${uid}\\t`, 'm').test(read(`/proc/${pid}/status`)));
+    const row = async () => JSON.parse((await asUser([jerboa, 'doctor', '--json']).ended).stdout).checks.find((check) => check.name === 'podman');
+    await podman(['system', 'migrate']);
+    await until(() => his().length === 0, () => `he has ${his()} already`);
+    assert.equal((await row()).state, 'on');
+    await until(() => his().length === 0, () => `left: ${his().map((pid) => read(`/proc/${pid}/comm`))}`, 2);
+    assert.equal(await podman(['ps', '--all', '--quiet']), ''); // and goes on, with a process that keeps his namespaces
+    const kept = his();
+    assert.equal(kept.length, 1);
+    assert.equal((await row()).state, 'on');
+    assert.deepEqual(his(), kept);
   });
 
   test('nothing is left after a kill', async () => {
