@@ -176,8 +176,8 @@ static int fetch(struct getting *g, struct event_base *base, struct err *e)
     bool               is_native = g->engine == &native;
     autofree char     *program = program_find(is_native ? "jerboa-fetch" : "jerboa", e);
     const char *const  of_native[] = {"jerboa-fetch", version_answer, "runtime", g->image, NULL};
-    const char *const  of_others[] = {"jerboa",        "image",  g->may_pull ? "pull" : "find",
-                                      g->engine->name, g->image, NULL};
+    const char *const  of_others[] = {"jerboa",        "container", g->may_pull ? "pull" : "find",
+                                      g->engine->name, g->image,    NULL};
     const char *const *argv = is_native ? of_native : of_others;
     autofd int         nothing = open("/dev/null", O_RDWR | O_CLOEXEC), out = -1;
     int                ends[2];

@@ -3,7 +3,7 @@
  * One that is in the store is there at once (from the loop all the same). Else a jerboa-fetch gets
  * it, one for all who wait for the same image; its progress goes to our stderr.
  *
- * Images of a container engine are looked for, and pulled, by `jerboa image`; what it found
+ * Images of a container engine are looked for, and pulled, by `jerboa container`; what it found
  * is believed as long as we live. */
 #pragma once
 

@@ -23,7 +23,7 @@
 #include "cli/chart.h"
 #include "cli/engine_choice.h"
 #include "cli/inside.h"
-#include "cli/orphans.h"
+#include "cli/pause.h"
 #include "cli/probe.h"
 #include "cli/verb.h"
 #include "engine/docker.h"
@@ -438,7 +438,7 @@ static void look_for_containers(struct examination *r, const struct engine *engi
 {
     char              version[64];
     struct err        e = {0};
-    bool              adopts = engine == &podman && geteuid() != 0 && orphans_adopt();
+    bool              adopts = engine == &podman && geteuid() != 0 && pause_adopt();
     struct chart_row *row;
 
     if (container_version(engine->name, version, &e) == 0 || e.kind != ERR_NOT_FOUND) {
@@ -449,7 +449,7 @@ static void look_for_containers(struct examination *r, const struct engine *engi
             try_containers(r, engine, version, row);
     }
     if (adopts)
-        orphans_end();
+        pause_end();
 }
 
 /* As the rows of the engines have it: one that is off is chosen all the same, for what it says when

@@ -14,9 +14,9 @@
 #include "cli/verb.h"
 #include "config.h"
 
-const struct verb *const verbs[] = {&verb_serve,  &verb_run,   &verb_pull,  &verb_doctor,
-                                    &verb_gc,     &verb_fetch, &verb_image, &verb_errors,
-                                    &verb_events, &verb_man,   NULL};
+const struct verb *const verbs[] = {
+    &verb_serve,     &verb_run,    &verb_pull,   &verb_doctor, &verb_gc, &verb_fetch,
+    &verb_container, &verb_errors, &verb_events, &verb_man,    NULL};
 
 static const struct verb *find(const char *name)
 {

@@ -13,7 +13,7 @@ struct verb {
 };
 
 extern const struct verb verb_serve, verb_run, verb_pull, verb_doctor, verb_gc, verb_fetch,
-    verb_image, verb_errors, verb_events, verb_man;
+    verb_container, verb_errors, verb_events, verb_man;
 extern const struct verb *const verbs[]; /* ended by NULL */
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };

@@ -119,14 +119,15 @@ int client_sweep(const struct engine *engine, const char *name, struct child *ch
                  struct event_base *base, void (*exited)(void *owner, int status), void *owner,
                  struct err *e)
 {
-    const char *const argv[] = {engine->name, "rm", "--force", "--volumes", name, NULL};
+    const char *const argv[] = {"jerboa", "container", "remove", engine->name, name, NULL};
+    autofree char    *program = program_find("jerboa", e);
     autofd int        null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    char              path[PATH_MAX];
 
+    if (!program)
+        return -1;
     if (null < 0)
         return err_sys(e, "/dev/null");
-    TRY(program_on_path(engine->name, path, e));
     struct child_fd fds[] = {{null, 0}, {null, 1}, {null, 2}, {-1, -1}};
-    return child_start(child, base, path, argv, (const char *const *)environ, fds, exited, owner,
+    return child_start(child, base, program, argv, (const char *const *)environ, fds, exited, owner,
                        e);
 }

@@ -12,8 +12,7 @@
 int client_start(const json_t *plan, struct engine_ends *ret, struct child *child,
                  struct event_base *base, void (*exited)(void *owner, int status), void *owner,
                  struct err *e);
-/* Removes that container, in whatever state it is. One that the daemon has yet to make stays, for
- * the next start (store/container.h). */
+/* Removes that container (store/container.h). */
 int client_sweep(const struct engine *engine, const char *name, struct child *child,
                  struct event_base *base, void (*exited)(void *owner, int status), void *owner,
                  struct err *e);

@@ -31,6 +31,7 @@
 #include "base/str.h"
 #include "store/capture.h"
 #include "store/image.h"
+#include "store/orphans.h"
 #include "store/store.h"
 
 enum {
@@ -42,6 +43,7 @@ enum {
     SWEEP_MAX = 64,
     SWEEP_MS = 10000, /* who waits wants a sandbox; the next one goes on */
     LOCK_MS = SWEEP_MS,
+    ORPHAN_MS = 3000, /* so long making one takes, or the end of one that lost its server */
     LATE_S = 60, /* so long a daemon may take to make what a client asked for that was killed */
 };
 
@@ -355,22 +357,46 @@ static bool is_settled(int fd)
     return false;
 }
 
+/* Of podman, before it removes what it knows. True: none is left. */
+static bool end_orphans(const char *program, const char *names, int64_t end_ms)
+{
+    int64_t soon_ms = clock_ms() + ORPHAN_MS;
+
+    return strcmp(program, "podman") != 0 ||
+           orphans_end(names, soon_ms < end_ms ? soon_ms : end_ms);
+}
+
+static int remove_one(const char *program, const char *id, struct err *e)
+{
+    const char *const argv[] = {program, "rm", "--force", "--volumes", id, NULL};
+    struct capture    c;
+
+    return ask(program, argv, clock_ms() + REMOVE_MS, &c, e);
+}
+
+int container_remove(const char *program, const char *name, struct err *e)
+{
+    end_orphans(program, name, INT64_MAX);
+    return remove_one(program, name, e);
+}
+
 /* True: the daemon has nothing of it, any more. */
 static bool end_all(const char *program, const char *run_id, int64_t end_ms)
 {
     autofree char    *label = str_format("label=mcp-server-run-id=%s", run_id);
-    struct capture    c = {0}, ended = {0};
+    autofree char    *names = str_format("jerboa-%s-*", run_id);
+    struct capture    c = {0};
     const char *const list[] = {program,      "ps",       "--all", "--quiet",
                                 "--no-trunc", "--filter", label,   NULL};
-    const char *const end[] = {program, "rm", "--force", "--volumes", c.output, NULL};
     struct err        e = {0};
+    bool              is_quiet = end_orphans(program, names, end_ms);
 
     for (int i = 0; i < SWEEP_MAX && clock_ms() < end_ms; i++) {
         if (ask(program, list, end_ms, &c, &e) < 0)
             return false;
         if (!*c.output)
-            return true;
-        if (!is_id(c.output) || ask(program, end, clock_ms() + REMOVE_MS, &ended, &e) < 0)
+            return is_quiet;
+        if (!is_id(c.output) || remove_one(program, c.output, &e) < 0)
             return false;
     }
     return false;

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "store/runtime.h"
 
-/* How `jerboa image` ends then: the image is not to blame. */
+/* How `jerboa container` ends then: the image is not to blame. */
 enum { CONTAINER_UNAVAILABLE = 3 };
 
 /* The version of the daemon, if it answers; nothing is said on stderr. ERR_NOT_FOUND: there is no
@@ -36,6 +36,10 @@ int container_sibling(const struct runtime *runtime, char ret[32], struct err *e
  * time: nobody is refused a sandbox for it. For who was just answered: one that is silent would be
  * waited for twice. */
 void container_sweep(const char *program, const char *daemon);
+
+/* Removes one, in whatever state it is. One that the daemon has yet to make stays, for the next
+ * sweep. */
+int container_remove(const char *program, const char *name, struct err *e);
 
 /* Held as long as the descriptor that is returned is open: containers of this run are not to be
  * swept. */

@@ -86,7 +86,7 @@ function groupsOf(world, jail) {
 const stands = ([dir, ino]) => { try { return fs.statSync(dir).ino === ino; } catch { return false; } };
 
 /** A container whose client ended between making and starting it goes with the next start; of podman's, its cgroup, its root and who waits for its start do, which a daemon would see to. */
-const justStarted = { docker: /^container /, podman: /^(container |cgroup \S+\/libpod_parent\/|mount|process \d+ (conmon|runc:\[2:INIT\]))/ }[engine];
+const justStarted = { docker: /^container /, podman: /^(container |cgroup \S+\/libpod_parent\/|mount|process \d+ (conmon|runc:\[2:INIT\]|podman \(podman run) |socket (\S+\/attach|@[0-9a-f]+)$)/ }[engine];
 
 /** Killed, it leaves them to the server, and the world waits until they are gone. */
 function killJail(world, jail) {
@@ -97,13 +97,8 @@ function killJail(world, jail) {
   return true;
 }
 
-/** Podman may leave the empty group of its container. */
 function killConmon(world, conmon) {
-  let id;
-  try { id = /\0-c\0([0-9a-f]{64})\0/.exec(fs.readFileSync(`/proc/${conmon}/cmdline`, 'latin1'))?.[1]; } catch { /* it is just going */ }
-  if (!id || !signal(conmon, 'SIGKILL')) return false;
-  world.abandon(id);
-  return true;
+  return (world.conmonWasKilled = signal(conmon, 'SIGKILL'));
 }
 
 const killers = { jail: killJail, conmon: killConmon };

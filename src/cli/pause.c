@@ -1,4 +1,4 @@
-#include "cli/orphans.h"
+#include "cli/pause.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -43,12 +43,12 @@ static void end_pauses(void)
         kill((pid_t)pid, SIGKILL);
 }
 
-bool orphans_adopt(void)
+bool pause_adopt(void)
 {
     return waitpid(-1, NULL, WNOHANG) < 0 && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
 }
 
-void orphans_end(void)
+void pause_end(void)
 {
     int64_t end_ms = clock_ms() + END_MS;
     pid_t   pid = 0;

@@ -1,6 +1,6 @@
-/* jerboa image - what `serve` asks a container engine through, so that its loop does not wait:
- * finds an image, or has it pulled. Its answer is one line on stdout, `ID VERSION` or why not.
- * Listed nowhere; for people there is `jerboa pull --engine`. */
+/* jerboa container - what `serve` asks a container engine through, so that its loop does not wait:
+ * finds an image, or has it pulled, and answers in one line on stdout, `ID VERSION` or why not; or
+ * removes a container. Listed nowhere; for people there is `jerboa pull --engine`. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,11 +18,11 @@ static int refuse(const char *engine, const char *image, struct err *e)
                    engine, image, engine);
 }
 
-static int answer(const char *how, const char *engine, const char *image, struct err *e)
+static int find(const char *engine, const char *image, bool may_pull, struct err *e)
 {
     struct runtime runtime;
 
-    if (strcmp(how, "pull") == 0)
+    if (may_pull)
         TRY(container_ensure(engine, image, &runtime, e));
     else if (container_find(engine, image, &runtime, e) < 0)
         return e->kind == ERR_NOT_FOUND ? refuse(engine, image, e) : -1;
@@ -31,12 +31,19 @@ static int answer(const char *how, const char *engine, const char *image, struct
     return 0;
 }
 
-static int image_main(int argc, char **argv)
+static int answer(const char *wish, const char *engine, const char *name, struct err *e)
+{
+    if (strcmp(wish, "remove") == 0)
+        return container_remove(engine, name, e);
+    return find(engine, name, strcmp(wish, "pull") == 0, e);
+}
+
+static int container_main(int argc, char **argv)
 {
     struct err e = {0};
 
     if (argc != 3)
-        err_set(&e, ERR_INVALID, "usage: jerboa %s", verb_image.usage);
+        err_set(&e, ERR_INVALID, "usage: jerboa %s", verb_container.usage);
     else if (answer(argv[0], argv[1], argv[2], &e) == 0)
         return 0;
     printf("%s\n", e.msg);
@@ -45,9 +52,9 @@ static int image_main(int argc, char **argv)
                                        : EXIT_FAILED;
 }
 
-const struct verb verb_image = {
-    .name = "image",
-    .usage = "image find|pull ENGINE IMAGE",
+const struct verb verb_container = {
+    .name = "container",
+    .usage = "container find|pull ENGINE IMAGE | remove ENGINE NAME",
     .options = options,
-    .main = image_main,
+    .main = container_main,
 };

@@ -1,0 +1,133 @@
+/* Theory of operation. Command lines tell: conmon's has the name and the id of its container, and
+ * the runtime that made it, whose `delete` ends one that was made and not started, with its
+ * cgroups, and refuses one that runs. While it is being made `delete` finds nothing, and is called
+ * again: what podman removed meanwhile would leave its cgroups. Code in a container could call
+ * itself conmon, and have any command line: only who is ours, in our own pid namespace, is
+ * believed. */
+#include "store/orphans.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/program.h"
+#include "base/str.h"
+#include "store/capture.h"
+
+enum { WORDS_MAX = 16384, DELETE_MS = 5000, PAUSE_MS = 50 };
+
+struct process {
+    pid_t  pid;
+    bool   is_conmon; /* else it is podman */
+    char  *words;     /* of its command line, each ended by NUL */
+    size_t size;
+};
+
+/* What stands behind this option, in its word or in the next; NULL: it has none. */
+static const char *value_of(const struct process *p, const char *option)
+{
+    const char *end = p->words + p->size;
+
+    for (const char *at = p->words; at < end; at += strlen(at) + 1) {
+        if (!str_starts(at, option))
+            continue;
+        const char *behind = at + strlen(option);
+        if (!*behind)
+            behind++;
+        return behind < end ? behind : NULL;
+    }
+    return NULL;
+}
+
+static bool is_ours(int proc_fd)
+{
+    struct stat process, its, ours;
+
+    return fstat(proc_fd, &process) == 0 && process.st_uid == geteuid() &&
+           fstatat(proc_fd, "ns/pid", &its, 0) == 0 && stat("/proc/self/ns/pid", &ours) == 0 &&
+           its.st_ino == ours.st_ino;
+}
+
+/* False: it is neither, or gone. The caller frees its words. */
+static bool read_process(const char *pid, struct process *ret)
+{
+    autofree char *dir = str_format("/proc/%s", pid), *comm = NULL;
+    autofd int     proc_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+
+    *ret = (struct process){.pid = (pid_t)strtol(pid, NULL, 10)};
+    if (proc_fd < 0 || file_read_text(proc_fd, "comm", 64, &comm, NULL) < 0)
+        return false;
+    ret->is_conmon = strcmp(comm, "conmon\n") == 0;
+    if ((!ret->is_conmon && strcmp(comm, "podman\n") != 0) || !is_ours(proc_fd))
+        return false;
+    fd = openat(proc_fd, "cmdline", O_RDONLY | O_CLOEXEC);
+    return fd >= 0 && fd_read_text(fd, WORDS_MAX, &ret->words, &ret->size, NULL) == 0;
+}
+
+/* An ordinary user's stands in podman's namespaces. */
+static void delete_container(const char *runtime, const char *id)
+{
+    const char *const argv[] = {"podman", "unshare", runtime, "delete", id, NULL};
+    bool              is_root = geteuid() == 0;
+    char              podman[PATH_MAX];
+    struct capture    c;
+
+    if (is_root || program_on_path("podman", podman, NULL) == 0)
+        capture_run_quietly(is_root ? runtime : podman, is_root ? &argv[2] : argv, DELETE_MS, &c,
+                            NULL);
+}
+
+/* True: it was one of them. */
+static bool end_one(const struct process *p, const char *names, bool is_late)
+{
+    const char *name = value_of(p, p->is_conmon ? "-n" : "--name=");
+
+    if (!name || fnmatch(names, name, 0) != 0)
+        return false;
+    const char *runtime = value_of(p, "-r"), *id = value_of(p, "-c");
+    if (p->is_conmon && runtime && id)
+        delete_container(runtime, id);
+    else if (is_late)
+        kill(p->pid, SIGKILL);
+    return true;
+}
+
+/* True: there was none. */
+static bool end_all(const char *names, bool are_late)
+{
+    DIR                 *proc = opendir("/proc");
+    const struct dirent *d;
+    struct process       p;
+    bool                 were_there = !proc;
+
+    while (proc && (d = readdir(proc))) {
+        if (!isdigit((unsigned char)d->d_name[0]) || !read_process(d->d_name, &p))
+            continue;
+        if (end_one(&p, names, are_late))
+            were_there = true;
+        free(p.words);
+    }
+    if (proc)
+        closedir(proc);
+    return !were_there;
+}
+
+bool orphans_end(const char *names, int64_t end_ms)
+{
+    while (!end_all(names, false)) {
+        if (clock_ms() > end_ms)
+            return end_all(names, true);
+        poll(NULL, 0, PAUSE_MS);
+    }
+    return true;
+}
