@@ -3,9 +3,11 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { assertGone, engine, tempDir } from './jerboa.mjs';
+import { assertGone, engine, someAhead, tempDir } from './jerboa.mjs';
 import { modern } from './mcp.mjs';
 import { answers, connectTo, ownStore, programs, serveHttp, storeFiles, text, tokenOf, tokensFile } from './serving.mjs';
+
+someAhead();
 
 const CALLS = engine ? 20 : 200;
 const kinds = [{ sdk: 1 }, { mode: 'legacy' }, { mode: { pin: modern } }, { sdk: 1 }, { mode: { pin: modern } }];

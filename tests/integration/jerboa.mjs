@@ -29,6 +29,10 @@ export function childEnv(more = {}) {
   return { ...Object.fromEntries(own), ...always, ...more };
 }
 
+/** A container takes a second of a processor: they are made ahead for the files alone that say so. */
+if (engine) always.JERBOA_POOL = '0';
+export const someAhead = () => { delete always.JERBOA_POOL; };
+
 /** For files that count what runs: from now on no sandbox is made ahead and no Node is held. */
 export const nothingAhead = () => Object.assign(always, { JERBOA_POOL: '0', JERBOA_HOLD: '0' });
 

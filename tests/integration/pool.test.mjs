@@ -4,8 +4,10 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { assertGone, descendants, engine, freeze, inits, inside, keepers, limit, list, nativeOnly, tempDir, until } from './jerboa.mjs';
+import { assertGone, descendants, engine, freeze, inits, inside, keepers, limit, list, nativeOnly, someAhead, tempDir, until } from './jerboa.mjs';
 import { connectTo, programs, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
+
+someAhead();
 
 const jails = (pid) => keepers(pid).map((p) => p.pid);
 const initOf = (jail) => (engine ? inits(programs) : descendants(jail))[0].pid; // of the only one

@@ -4,8 +4,10 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { isRoot, tempDir, until } from './jerboa.mjs';
+import { isRoot, someAhead, tempDir, until } from './jerboa.mjs';
 import { connect, failed, inside, kinds, limit, printed, refused, telemetry, text, texts, variants } from './tools.mjs';
+
+someAhead();
 
 const id = /^js-sbx-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const jpeg = '/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAP//////////////////////////////////////////////////////////////////////////////////////wgALCAABAAEBAREA/8QAFBABAAAAAAAAAAAAAAAAAAAAAP/aAAgBAQABPxA=';
