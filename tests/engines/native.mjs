@@ -33,9 +33,9 @@ export const native = {
 };
 
 /** The files of another engine; a row of the table that names no file is a mistake. */
-export function filesOf(engine) {
+export function filesOf() {
   const all = ['engines', 'integration', 'escape'].flatMap((dir) => fs.readdirSync(path.join(tests, dir)).filter((name) => name.endsWith('.test.mjs')).map((name) => `${dir}/${name.slice(0, -'.test.mjs'.length)}`));
   const unknown = Object.keys(native).filter((name) => !all.includes(name));
   if (unknown.length > 0) throw new Error(`tests/engines/native.mjs names what is not there: ${unknown}`);
-  return all.filter((name) => !native[name] && !(engine === 'podman' && name === 'engines/images')).map((name) => path.join(tests, `${name}.test.mjs`)); // auto has docker first
+  return all.filter((name) => !native[name]).map((name) => path.join(tests, `${name}.test.mjs`));
 }

@@ -30,7 +30,7 @@ if (!Object.hasOwn(engines, engine)) {
   console.error('usage: run.mjs [--shard I/N] docker|podman|remote [FILE…]');
   process.exit(2);
 }
-const files = named.length > 0 ? named : isRemote ? [path.join(import.meta.dirname, 'remote.test.mjs')] : filesOf(engine);
+const files = named.length > 0 ? named : isRemote ? [path.join(import.meta.dirname, 'remote.test.mjs')] : filesOf();
 if (named.length === 0 && !isRemote) for (const [name, reason] of Object.entries(native)) console.log(`# not on ${engine}: ${name}: ${reason}`);
 const hidden = isRemote ? [path.resolve(import.meta.dirname, '../..'), build, os.homedir(), os.tmpdir()] : undefined;
 const runtime = (await run(path.join(build, 'jerboa'), ['pull'], {})).trim();
