@@ -75,6 +75,10 @@ bench-profile: all ## where the time of a run_js and of a cold start goes, by pe
 	@PACKAGES=bench/packages.txt tools/packages $(SUDO)
 	@bench/run $(BUILD) profile
 
+bench-engines: all ## native, docker and podman beside each other: times and memory; root
+	@for of in packages packages-podman; do PACKAGES=tests/engines/$$of.txt tools/packages $(SUDO) || exit 1; done
+	@$(SUDO) bench/run $(BUILD) engines
+
 bench-parts: all ## what single parts cost, as ratios within one run
 	@bench/run $(BUILD) parts
 
@@ -113,4 +117,4 @@ $(ASAN)/build.ninja: | $(STAMP)
 	@$(meson) -Db_sanitize=address,undefined $(ASAN) > $(ASAN).log 2>&1 || { cat $(ASAN).log; exit 1; }
 	@mv $(ASAN).log $(ASAN)/setup.log
 
-.PHONY: all run test test-docker test-podman conformance test-full cross guest chaos soak faults memcheck analyze bench bench-short bench-profile bench-parts fuzz format install clean help
+.PHONY: all run test test-docker test-podman conformance test-full cross guest chaos soak faults memcheck analyze bench bench-short bench-profile bench-engines bench-parts fuzz format install clean help
