@@ -1,9 +1,12 @@
 /* Theory of operation. Command lines tell: conmon's has the name and the id of its container, and
  * the runtime that made it, whose `delete` ends one that was made and not started, with its
  * cgroups, and refuses one that runs. While it is being made `delete` finds nothing, and is called
- * again: what podman removed meanwhile would leave its cgroups. Code in a container could call
- * itself conmon, and have any command line: only who is ours, in our own pid namespace, is
- * believed. */
+ * again: what podman removed meanwhile would leave its cgroups.
+ *
+ * What stands there is run, so who could call himself conmon, with any command line, matters. Code
+ * in a container could: only our own pid namespace is believed. Where we are root, any user of the
+ * machine could, by a link of that name to a setuid program that waits for a password: only who
+ * has our rights by himself is ours. */
 #include "store/orphans.h"
 
 #include <ctype.h>
@@ -15,6 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,7 +31,7 @@
 enum { WORDS_MAX = 16384, DELETE_MS = 5000, PAUSE_MS = 50 };
 
 struct process {
-    pid_t  pid;
+    int    proc_fd;   /* /proc/PID, which is never another's who got its pid */
     bool   is_conmon; /* else it is podman */
     char  *words;     /* of its command line, each ended by NUL */
     size_t size;
@@ -51,27 +55,38 @@ static const char *value_of(const struct process *p, const char *option)
 
 static bool is_ours(int proc_fd)
 {
-    struct stat process, its, ours;
+    struct stat process, exe, its, ours;
 
     return fstat(proc_fd, &process) == 0 && process.st_uid == geteuid() &&
+           fstatat(proc_fd, "exe", &exe, 0) == 0 && !(exe.st_mode & S_ISUID) &&
            fstatat(proc_fd, "ns/pid", &its, 0) == 0 && stat("/proc/self/ns/pid", &ours) == 0 &&
            its.st_ino == ours.st_ino;
 }
 
-/* False: it is neither, or gone. The caller frees its words. */
+static void process_done(struct process *p)
+{
+    fd_close(&p->proc_fd);
+    free(p->words);
+}
+
+/* False: it is neither, or gone. Looked at twice: it may become another program meanwhile. */
 static bool read_process(const char *pid, struct process *ret)
 {
-    autofree char *dir = str_format("/proc/%s", pid), *comm = NULL;
-    autofd int     proc_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+    autofree char *dir = str_format("/proc/%s", pid), *comm = NULL, *words = NULL;
+    autofd int     proc_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
+    size_t         size;
 
-    *ret = (struct process){.pid = (pid_t)strtol(pid, NULL, 10)};
     if (proc_fd < 0 || file_read_text(proc_fd, "comm", 64, &comm, NULL) < 0)
         return false;
-    ret->is_conmon = strcmp(comm, "conmon\n") == 0;
-    if ((!ret->is_conmon && strcmp(comm, "podman\n") != 0) || !is_ours(proc_fd))
+    bool is_conmon = strcmp(comm, "conmon\n") == 0;
+    if ((!is_conmon && strcmp(comm, "podman\n") != 0) || !is_ours(proc_fd))
         return false;
     fd = openat(proc_fd, "cmdline", O_RDONLY | O_CLOEXEC);
-    return fd >= 0 && fd_read_text(fd, WORDS_MAX, &ret->words, &ret->size, NULL) == 0;
+    if (fd < 0 || fd_read_text(fd, WORDS_MAX, &words, &size, NULL) < 0 || !is_ours(proc_fd))
+        return false;
+    *ret = (struct process){take_fd(&proc_fd), is_conmon, words, size};
+    words = NULL;
+    return true;
 }
 
 /* An ordinary user's stands in podman's namespaces. */
@@ -98,7 +113,7 @@ static bool end_one(const struct process *p, const char *names, bool is_late)
     if (p->is_conmon && runtime && id)
         delete_container(runtime, id);
     else if (is_late)
-        kill(p->pid, SIGKILL);
+        pidfd_send_signal(p->proc_fd, SIGKILL, NULL, 0);
     return true;
 }
 
@@ -115,7 +130,7 @@ static bool end_all(const char *names, bool are_late)
             continue;
         if (end_one(&p, names, are_late))
             were_there = true;
-        free(p.words);
+        process_done(&p);
     }
     if (proc)
         closedir(proc);
