@@ -116,8 +116,8 @@ static int run(const char *path, const char *const *argv, bool is_quiet, int tim
         kill(pid, SIGKILL);
     }
     ret->status = reap(pid);
-    while (said.fd >= 0 && take(&said) > 0) /* its last words, which it may have said as it ended */
-        ;
+    while (said.fd >= 0 && said.used + 1 < said.size && take(&said) > 0)
+        ; /* its last words, which it may have said as it ended; who outlives it may go on */
     ret->output[strcspn(ret->output, "\n")] = '\0';
     if (read_errno == ETIMEDOUT)
         return err_set(e, ERR_TIMEOUT, "%s did not end within %d ms", path, timeout_ms);
