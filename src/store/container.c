@@ -63,12 +63,12 @@ static int run_client(const char *program, const char *const *argv, int64_t end_
     int64_t left_ms = end_ms - clock_ms();
 
     TRY(program_on_path(program, path, e));
-    if (capture_run_quietly(path, argv, left_ms > 0 ? (int)left_ms : 0, ret, e) == 0)
+    if (left_ms > 0 && capture_run_quietly(path, argv, (int)left_ms, ret, e) == 0)
         return 0;
-    return e->kind != ERR_TIMEOUT
-               ? -1
-               : err_set(e, ERR_UNAVAILABLE, "%s does not answer: nothing came within %d s",
-                         program, ASK_MS / 1000);
+    if (left_ms > 0 && e->kind != ERR_TIMEOUT)
+        return -1;
+    return err_set(e, ERR_UNAVAILABLE, "%s does not answer: nothing came within %d s", program,
+                   ASK_MS / 1000);
 }
 
 static int ask(const char *program, const char *const *argv, int64_t end_ms, struct capture *ret,
@@ -369,7 +369,7 @@ static bool end_orphans(const char *program, const char *names, int64_t end_ms)
 static int remove_one(const char *program, const char *id, struct err *e)
 {
     const char *const argv[] = {program, "rm", "--force", "--volumes", id, NULL};
-    struct capture    c;
+    struct capture    c = {0};
 
     return ask(program, argv, clock_ms() + REMOVE_MS, &c, e);
 }
