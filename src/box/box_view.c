@@ -25,12 +25,12 @@ const char *box_owner(const struct box *b)
     return b->owner;
 }
 
-/* A daemon that does not answer says nothing of its images. */
+/* A daemon that does not answer, or cannot be asked, says nothing of its images. */
 bool box_lacks_runtime(const struct box *b)
 {
     if (*b->runtime.dir)
         return b->err.kind == ERR_NOT_FOUND;
-    return b->engine == &native || b->err.kind != ERR_UNAVAILABLE;
+    return b->engine == &native || (b->err.kind != ERR_UNAVAILABLE && b->err.kind != ERR_INTERNAL);
 }
 
 bool box_was_ready(const struct box *b)

@@ -31,25 +31,33 @@ static int find(const char *engine, const char *image, bool may_pull, struct err
     return 0;
 }
 
-static int answer(const char *wish, const char *engine, const char *name, struct err *e)
+static int answer(int argc, char **argv, struct err *e)
 {
+    const char *wish = argc == 3 ? argv[0] : "";
+
+    if (strcmp(wish, "find") == 0 || strcmp(wish, "pull") == 0)
+        return find(argv[1], argv[2], strcmp(wish, "pull") == 0, e);
     if (strcmp(wish, "remove") == 0)
-        return container_remove(engine, name, e);
-    return find(engine, name, strcmp(wish, "pull") == 0, e);
+        return container_remove(argv[1], argv[2], e);
+    return err_set(e, ERR_INVALID, "usage: jerboa %s", verb_container.usage);
+}
+
+/* What failed on this machine is not the image's fault, either. */
+static int status_of(const struct err *e)
+{
+    return e->kind == ERR_INVALID                                  ? EXIT_USAGE
+           : e->kind == ERR_UNAVAILABLE || e->kind == ERR_INTERNAL ? CONTAINER_UNAVAILABLE
+                                                                   : EXIT_FAILED;
 }
 
 static int container_main(int argc, char **argv)
 {
     struct err e = {0};
 
-    if (argc != 3)
-        err_set(&e, ERR_INVALID, "usage: jerboa %s", verb_container.usage);
-    else if (answer(argv[0], argv[1], argv[2], &e) == 0)
+    if (answer(argc, argv, &e) == 0)
         return 0;
     printf("%s\n", e.msg);
-    return e.kind == ERR_INVALID       ? EXIT_USAGE
-           : e.kind == ERR_UNAVAILABLE ? CONTAINER_UNAVAILABLE
-                                       : EXIT_FAILED;
+    return status_of(&e);
 }
 
 const struct verb verb_container = {
