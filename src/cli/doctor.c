@@ -27,9 +27,12 @@
 #include "cli/probe.h"
 #include "cli/verb.h"
 #include "engine/docker.h"
+#include "engine/endpoint.h"
 #include "engine/layout.h"
 #include "engine/native.h"
 #include "engine/podman.h"
+#include "engine/run_id.h"
+#include "sandbox/sandbox.h"
 #include "store/capture.h"
 #include "store/container.h"
 #include "store/runtime.h"
@@ -409,13 +412,24 @@ static void try_limit(struct examination *r, const struct trial *t)
 
 /* ---- other engines ---- */
 
+/* Should we be killed meanwhile, the next sweep finds its container, if there is a store. */
+static void try_container(const struct engine_spec *spec, struct chart_row *row)
+{
+    const char *const    argv[] = {layout_node, "-e", "0", NULL};
+    struct endpoint_name daemon = endpoint_name(spec->engine->name);
+    autofd int           locked = container_lock(daemon.text, run_id(), NULL);
+
+    try_command(spec, argv, row);
+    if (locked >= 0 && !sandbox_was_cut())
+        container_unlock(daemon.text, run_id());
+}
+
 /* That a client answers shows little: podman does where no container of its can start. So one is
  * started, by the engine itself, of the image that is run when none is named; others are nobody's
  * to run unasked. */
 static void try_containers(struct examination *r, const struct engine *engine, const char *version,
                            struct chart_row *row)
 {
-    const char *const  argv[] = {layout_node, "-e", "0", NULL};
     struct engine_spec spec = default_spec(r);
     struct runtime     runtime;
     struct err         e = {0};
@@ -424,7 +438,7 @@ static void try_containers(struct examination *r, const struct engine *engine, c
         spec.engine = engine;
         spec.runtime_dir = runtime.dir;
         chart_put(&row->what, "version %s; walls that it lacks: docs/engines.md", version);
-        try_command(&spec, argv, row);
+        try_container(&spec, row);
     } else if (e.kind == ERR_UNAVAILABLE) {
         chart_set_off(row, e.msg);
     } else {
