@@ -4,3 +4,4 @@
 #include <stdint.h>
 
 int64_t clock_ms(void);
+int64_t clock_us(void);

@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 
-static void arm(struct deadline *d, int64_t ms)
+static void arm(struct deadline *d, int64_t us)
 {
-    struct timeval t = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+    struct timeval t = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
 
     evtimer_add(d->event, &t);
 }
@@ -15,12 +15,12 @@ static void arm(struct deadline *d, int64_t ms)
 static void on_timeout(evutil_socket_t fd, short what, void *arg)
 {
     struct deadline *d = arg;
-    int64_t          left_ms = d->due_ms - clock_ms();
+    int64_t          left_us = d->due_us - clock_us();
 
     (void)fd;
     (void)what;
-    if (left_ms > 0)
-        arm(d, left_ms);
+    if (left_us > 0)
+        arm(d, left_us);
     else
         d->passed(d->owner);
 }
@@ -40,11 +40,14 @@ void deadline_done(struct deadline *d)
 
 void deadline_set(struct deadline *d, int64_t ms)
 {
-    d->due_ms = clock_ms() + ms;
+    static const int64_t century_ms = 100LL * 366 * 24 * 3600 * 1000;
+    int64_t              us = (ms < century_ms ? ms : century_ms) * 1000; /* options have no end */
+
+    d->due_us = clock_us() + us;
     event_base_update_cache_time(d->base); /* else it counts from when this turn began: too early */
     if (!d->event && !(d->event = evtimer_new(d->base, on_timeout, d)))
         abort();
-    arm(d, ms);
+    arm(d, us);
 }
 
 void deadline_clear(struct deadline *d)

@@ -7,8 +7,8 @@
 
 struct deadline {
     struct event_base *base;
-    struct event      *event; /* NULL: it was never set */
-    int64_t            due_ms;
+    struct event      *event;  /* NULL: it was never set */
+    int64_t            due_us; /* a clock of milliseconds would pass one early */
     void (*passed)(void *owner);
     void *owner;
 };
