@@ -22,11 +22,12 @@ static int find(const char *engine, const char *image, bool may_pull, struct err
 {
     struct runtime runtime;
 
-    if (may_pull)
-        TRY(container_ensure(engine, image, &runtime, e));
-    else if (container_find(engine, image, &runtime, e) < 0)
-        return e->kind == ERR_NOT_FOUND ? refuse(engine, image, e) : -1;
-    container_sweep(engine, endpoint_name(engine).text); /* before there are new ones */
+    int found = may_pull ? container_ensure(engine, image, &runtime, e)
+                         : container_find(engine, image, &runtime, e);
+    if (found == 0 || e->kind == ERR_NOT_FOUND) /* it answers; and before there are new ones */
+        container_sweep(engine, endpoint_name(engine).text);
+    if (found < 0)
+        return e->kind == ERR_NOT_FOUND && !may_pull ? refuse(engine, image, e) : -1;
     printf("%s %s\n", runtime.dir, runtime.version);
     return 0;
 }

@@ -1,5 +1,7 @@
 #include "cli/pause.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -7,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +29,31 @@ static bool is_pause(long pid)
     return strcmp(name, "podman pause\n") == 0 || strcmp(name, "catatonit\n") == 0;
 }
 
+static ino_t user_namespace(const char *pid)
+{
+    autofree char *path = str_format("/proc/%s/ns/user", pid);
+    struct stat    st;
+
+    return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+/* Another podman of this user may have come into its namespaces meanwhile. */
+static bool is_shared(long pid)
+{
+    autofree char       *own = str_format("%ld", pid);
+    ino_t                wanted = user_namespace(own);
+    DIR                 *proc = opendir("/proc");
+    const struct dirent *d;
+    bool                 found = false;
+
+    while (proc && !found && (d = readdir(proc)))
+        found = isdigit((unsigned char)d->d_name[0]) && strcmp(d->d_name, own) != 0 &&
+                user_namespace(d->d_name) == wanted;
+    if (proc)
+        closedir(proc);
+    return found;
+}
+
 /* Only when nobody else is left, who may still need its namespaces: whoever removes a container. */
 static void end_pauses(void)
 {
@@ -36,7 +64,7 @@ static void end_pauses(void)
     if (file_read_text(AT_FDCWD, path, CHILDREN_MAX, &list, NULL) < 0)
         return;
     for (long pid = strtol(rest = list, &end, 10); end != rest; pid = strtol(rest = end, &end, 10))
-        are_all = are_all && is_pause(pid);
+        are_all = are_all && is_pause(pid) && !is_shared(pid);
     if (!are_all)
         return;
     for (long pid = strtol(rest = list, &end, 10); end != rest; pid = strtol(rest = end, &end, 10))

@@ -5,7 +5,7 @@
  * `--version` does not, but shows nothing. `system migrate` ends it, and stops his containers with
  * it. So who must leave nothing behind adopts what its commands leave, and ends that one; podman
  * makes another when it is next asked. One that was there before is nobody's child here, and
- * stays. */
+ * stays; so does one that somebody else has come to use. */
 #pragma once
 
 #include <stdbool.h>

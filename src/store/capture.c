@@ -52,15 +52,13 @@ static ssize_t take(struct source *s)
 /* 0 at the end of the output, -1 with errno (ETIMEDOUT) before it. What it says meanwhile is read,
  * too, so that it never waits for us; the end of that is not awaited: who outlives the program may
  * hold it. */
-static int read_output(struct source *out, struct source *said, int timeout_ms)
+static int read_output(struct source *out, struct source *said, int64_t end_ms)
 {
-    int64_t end_ms = clock_ms() + timeout_ms;
-
     for (;;) {
-        int64_t       left_ms = timeout_ms < 0 ? -1 : end_ms - clock_ms();
+        int64_t       left_ms = end_ms == INT64_MAX ? -1 : end_ms - clock_ms();
         struct pollfd p[] = {{.fd = out->fd, .events = POLLIN}, {.fd = said->fd, .events = POLLIN}};
         ssize_t       n = -1;
-        int           ready = timeout_ms >= 0 && left_ms <= 0 ? 0 : poll(p, 2, (int)left_ms);
+        int           ready = end_ms != INT64_MAX && left_ms <= 0 ? 0 : poll(p, 2, (int)left_ms);
         if (ready == 0) {
             errno = ETIMEDOUT;
             return -1;
@@ -79,13 +77,21 @@ static int read_output(struct source *out, struct source *said, int timeout_ms)
     }
 }
 
-static int reap(pid_t pid)
+/* Its output has ended. It may still say much, and must not wait for us. */
+static int reap(pid_t pid, struct source *said, int64_t end_ms)
 {
-    int status = 0;
+    int   status = 0;
+    pid_t ended;
 
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return 127; /* someone ignores SIGCHLD: there is no status to be had */
+    while ((ended = waitpid(pid, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+        struct pollfd p = {.fd = said->fd, .events = POLLIN};
+        if (poll(&p, 1, 1) > 0 && take(said) == 0)
+            said->fd = -1;
+        if (clock_ms() >= end_ms)
+            kill(pid, SIGKILL);
+    }
+    if (ended < 0)
+        return 127; /* someone ignores SIGCHLD: there is no status to be had */
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -93,6 +99,7 @@ static int run(const char *path, const char *const *argv, bool is_quiet, int tim
                struct capture *ret, struct err *e)
 {
     int        out_fds[2], said_fds[2] = {-1, -1}, read_errno = 0;
+    int64_t    end_ms = timeout_ms < 0 ? INT64_MAX : clock_ms() + timeout_ms;
     autofd int out_read = -1, out_write = -1, said_read = -1, said_write = -1;
     pid_t      pid;
 
@@ -111,11 +118,11 @@ static int run(const char *path, const char *const *argv, bool is_quiet, int tim
     fd_close(&said_write);
     struct source out = {.fd = out_read, .to = ret->output, .size = sizeof ret->output},
                   said = {.fd = said_read, .to = ret->said, .size = sizeof ret->said};
-    if (read_output(&out, &said, timeout_ms) < 0) {
+    if (read_output(&out, &said, end_ms) < 0) {
         read_errno = errno;
         kill(pid, SIGKILL);
     }
-    ret->status = reap(pid);
+    ret->status = reap(pid, &said, end_ms);
     while (said.fd >= 0 && said.used + 1 < said.size && take(&said) > 0)
         ; /* its last words, which it may have said as it ended; who outlives it may go on */
     ret->output[strcspn(ret->output, "\n")] = '\0';

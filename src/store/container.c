@@ -216,7 +216,7 @@ static pid_t start_pull(const char *program, const char *image, int said_fd, str
 static int pull(const char *program, const char *image, struct err *e)
 {
     struct last_words said = {0};
-    char              why[REASON_MAX];
+    char              why[REASON_MAX], version[64];
     autofd int        read_fd = -1, write_fd = -1;
     int               ends[2], status = 0;
     pid_t             pid = 0;
@@ -236,10 +236,11 @@ static int pull(const char *program, const char *image, struct err *e)
         return err_set(e, ERR_TIMEOUT, "%s did not pull the image '%.100s' within %d minutes",
                        program, image, PULL_MS / 60000);
     reason_take(said.line, why, sizeof why);
-    if (status != 0)
-        return err_set(e, ERR_NOT_FOUND, "%s cannot pull the image '%.100s': %s", program, image,
-                       *why ? why : "it does not say why");
-    return 0;
+    if (status == 0)
+        return 0;
+    TRY(container_version(program, version, e)); /* else it is not the image that is to blame */
+    return err_set(e, ERR_NOT_FOUND, "%s cannot pull the image '%.100s': %s", program, image,
+                   *why ? why : "it does not say why");
 }
 
 /* ---- images ---- */

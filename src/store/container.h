@@ -32,9 +32,9 @@ int container_sibling(const struct runtime *runtime, char ret[32], struct err *e
 
 /* Removes the containers of runs of Jerboa that are over: those that are labelled with a run of
  * this daemon (engine/endpoint.h has its name) whose lock (container_lock) nobody holds any more.
- * Others' are left alone. What cannot be removed, or not within ten seconds, is left to the next
- * time: nobody is refused a sandbox for it. For who was just answered: one that is silent would be
- * waited for twice. */
+ * Others' are left alone. What cannot be removed is left to the next time, and none is begun after
+ * ten seconds: nobody is refused a sandbox for it. For who was just answered: one that is silent
+ * would be waited for twice. */
 void container_sweep(const char *program, const char *daemon);
 
 /* Removes one, in whatever state it is. One that the daemon has yet to make stays, for the next

@@ -28,7 +28,7 @@
 #include "base/str.h"
 #include "store/capture.h"
 
-enum { WORDS_MAX = 16384, DELETE_MS = 5000, PAUSE_MS = 50 };
+enum { WORDS_MAX = 16384, DELETE_MS = 5000, ID_SIZE = 64, PAUSE_MS = 50, PAUSE_MAX_MS = 800 };
 
 struct process {
     int    proc_fd;   /* /proc/PID, which is never another's who got its pid */
@@ -37,18 +37,18 @@ struct process {
     size_t size;
 };
 
-/* What stands behind this option, in its word or in the next; NULL: it has none. */
+/* What stands behind this option: behind its "=", or else in the next word; NULL: it has none. */
 static const char *value_of(const struct process *p, const char *option)
 {
     const char *end = p->words + p->size;
+    bool        is_one_word = str_ends(option, "=");
 
     for (const char *at = p->words; at < end; at += strlen(at) + 1) {
-        if (!str_starts(at, option))
-            continue;
-        const char *behind = at + strlen(option);
-        if (!*behind)
-            behind++;
-        return behind < end ? behind : NULL;
+        const char *next = at + strlen(at) + 1;
+        if (is_one_word && str_starts(at, option))
+            return at + strlen(option);
+        if (strcmp(at, option) == 0)
+            return next < end ? next : NULL;
     }
     return NULL;
 }
@@ -89,15 +89,33 @@ static bool read_process(const char *pid, struct process *ret)
     return true;
 }
 
-/* An ordinary user's stands in podman's namespaces. */
-static void delete_container(const char *runtime, const char *id)
+/* One of PATH, whatever directory it says. */
+static bool find_runtime(const char *told, char ret[PATH_MAX])
 {
+    static const char *const runtimes[] = {"runc", "crun", "runsc"};
+    const char              *slash = strrchr(told, '/'), *name = slash ? slash + 1 : told;
+
+    for (size_t i = 0; i < sizeof runtimes / sizeof runtimes[0]; i++)
+        if (strcmp(name, runtimes[i]) == 0)
+            return program_on_path(name, ret, NULL) == 0;
+    return false;
+}
+
+static bool is_id(const char *s)
+{
+    return strlen(s) == ID_SIZE && strspn(s, "0123456789abcdef") == ID_SIZE;
+}
+
+/* An ordinary user's stands in podman's namespaces. */
+static void delete_container(const char *told, const char *id)
+{
+    char              runtime[PATH_MAX], podman[PATH_MAX];
     const char *const argv[] = {"podman", "unshare", runtime, "delete", id, NULL};
     bool              is_root = geteuid() == 0;
-    char              podman[PATH_MAX];
     struct capture    c;
 
-    if (is_root || program_on_path("podman", podman, NULL) == 0)
+    if (find_runtime(told, runtime) && is_id(id) &&
+        (is_root || program_on_path("podman", podman, NULL) == 0))
         capture_run_quietly(is_root ? runtime : podman, is_root ? &argv[2] : argv, DELETE_MS, &c,
                             NULL);
 }
@@ -118,7 +136,7 @@ static bool end_one(const struct process *p, const char *names, bool is_late)
 }
 
 /* True: there was none. */
-static bool end_all(const char *names, bool are_late)
+static bool end_those_of_now(const char *names, bool are_late)
 {
     DIR                 *proc = opendir("/proc");
     const struct dirent *d;
@@ -139,10 +157,11 @@ static bool end_all(const char *names, bool are_late)
 
 bool orphans_end(const char *names, int64_t end_ms)
 {
-    while (!end_all(names, false)) {
+    for (int pause_ms = PAUSE_MS; !end_those_of_now(names, false);
+         pause_ms = pause_ms < PAUSE_MAX_MS ? 2 * pause_ms : PAUSE_MAX_MS) {
         if (clock_ms() > end_ms)
-            return end_all(names, true);
-        poll(NULL, 0, PAUSE_MS);
+            return end_those_of_now(names, true);
+        poll(NULL, 0, pause_ms);
     }
     return true;
 }

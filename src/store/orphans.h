@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Ends those of containers with such a name (fnmatch(3)), which nobody wants any more; those that
- * are just ending by themselves have until end_ms. True: none was left by then. Blocks. */
+/* Of containers with such a name (fnmatch(3)), which nobody wants any more: those that wait are
+ * ended, those that run have until end_ms to end by themselves; then clients are killed. True: none
+ * was left. Blocks. */
 bool orphans_end(const char *names, int64_t end_ms);

@@ -22,6 +22,8 @@
 
 enum { NOBODY = 65534 };
 
+static const char id[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
 /* A place with a conmon and a podman, which wait, and a runtime that notes what it is called for;
  * an ordinary user's is called through podman. */
 struct place {
@@ -50,7 +52,7 @@ static int set_up(void **state)
     assert_int_equal(pipe2(p.wait_fds, O_CLOEXEC), 0);
     put(&p, "conmon", "read x");
     put(&p, "podman", "[ \"$1\" != unshare ] || { shift; exec \"$@\"; }\nread x");
-    put(&p, "runtime", "echo \"$@\" >>\"${0%/*}/calls\"");
+    put(&p, "runc", "echo \"$@\" >>\"${0%/*}/calls\"");
     setenv("PATH", p.dir, 1);
     *state = &p;
     return 0;
@@ -61,7 +63,7 @@ static int tear_down(void **state)
     struct place *p = *state;
 
     for (const char *const *name =
-             (const char *const[]){"conmon", "podman", "runtime", "calls", "su/conmon", NULL};
+             (const char *const[]){"conmon", "podman", "runc", "calls", "su/conmon", NULL};
          *name; name++)
         unlinkat(p->dir_fd, *name, 0);
     unlinkat(p->dir_fd, "su", AT_REMOVEDIR);
@@ -116,11 +118,11 @@ static char *calls_of(const struct place *p)
 static void a_runtime_deletes_what_its_conmon_watches(void **state)
 {
     struct place     *p = *state;
-    autofree char    *runtime = str_format("%s/runtime", p->dir);
-    const char *const argv[] = {"conmon",           "-c", "0123", "-u", "0123", "-r", runtime, "-n",
+    autofree char    *runtime = str_dup("/usr/sbin/runc");
+    const char *const argv[] = {"conmon",           "-c", id, "-u", id, "-r", runtime, "-n",
                                 "jerboa-orphans-1", NULL};
     pid_t             pid = begin(p, geteuid(), "conmon", argv);
-    autofree char    *others = NULL, *calls = NULL;
+    autofree char    *others = NULL, *calls = NULL, *wanted = str_format("delete %s\n", id);
 
     assert_true(orphans_end("jerboa-orphans-10", 0));
     assert_true(orphans_end("jerboa-orphan-*", 0));
@@ -128,10 +130,30 @@ static void a_runtime_deletes_what_its_conmon_watches(void **state)
     assert_string_equal(others, "");
     assert_false(orphans_end("jerboa-orphans-*", 0)); /* it stays, for the runtime is none */
     calls = calls_of(p);
-    assert_memory_equal(calls, "delete 0123\n", strlen("delete 0123\n"));
+    assert_non_null(strstr(calls, wanted));
     assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
     finish(pid);
     assert_true(orphans_end("jerboa-orphans-*", 0));
+}
+
+static void only_a_runtime_that_is_known_is_called_and_for_an_id(void **state)
+{
+    struct place     *p = *state;
+    autofree char    *other = str_format("%s/other", p->dir), *calls = NULL;
+    const char *const argvs[][8] = {
+        {"conmon", "-c", id, "-r", other, "-n", "jerboa-orphans-1"},
+        {"conmon", "-c", "--all", "-r", "runc", "-n", "jerboa-orphans-1"},
+    };
+
+    put(p, "other", "echo \"$@\" >>\"${0%/*}/calls\"");
+    for (size_t i = 0; i < sizeof argvs / sizeof argvs[0]; i++) {
+        pid_t pid = begin(p, geteuid(), "conmon", argvs[i]);
+        assert_false(orphans_end("jerboa-orphans-*", 0));
+        finish(pid);
+    }
+    calls = calls_of(p);
+    assert_string_equal(calls, "");
+    unlinkat(p->dir_fd, "other", 0);
 }
 
 static void a_client_that_waits_is_killed_when_it_is_late(void **state)
@@ -152,9 +174,9 @@ static void a_client_that_waits_is_killed_when_it_is_late(void **state)
 static void nobody_becomes_ours_by_a_setuid_program(void **state)
 {
     struct place     *p = *state;
-    autofree char    *runtime = str_format("%s/runtime", p->dir), *calls = NULL;
-    const char *const argv[] = {"conmon", "--",    "root", "-n",   "jerboa-orphans-1",
-                                "-r",     runtime, "-c",   "0123", NULL};
+    autofree char    *runtime = str_dup("/usr/sbin/runc"), *calls = NULL;
+    const char *const argv[] = {"conmon", "--",    "root", "-n", "jerboa-orphans-1",
+                                "-r",     runtime, "-c",   id,   NULL};
     struct stat       su;
 
     if (geteuid() != 0 || stat("/bin/su", &su) < 0 || !(su.st_mode & S_ISUID))
@@ -178,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_runtime_deletes_what_its_conmon_watches),
+        TEST(only_a_runtime_that_is_known_is_called_and_for_an_id),
         TEST(a_client_that_waits_is_killed_when_it_is_late),
         TEST(nobody_becomes_ours_by_a_setuid_program),
     };
