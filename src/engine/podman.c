@@ -71,5 +71,5 @@ static json_t *plan(const struct engine_spec *spec, struct err *e)
 }
 
 const struct engine podman = {
-    "podman", plan, docker_environment, client_start, client_sweep, DOCKER_END_MS, 24 << 20, gaps,
+    "podman", plan, docker_environment, client_start, client_sweep, DOCKER_END_MS, 28 << 20, gaps,
 };

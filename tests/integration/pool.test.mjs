@@ -15,7 +15,7 @@ const commandLine = (pid) => { try { return fs.readFileSync(`/proc/${pid}/cmdlin
 const link = (file) => { try { return fs.readlinkSync(file); } catch { return ''; } };
 const held = (pid) => inside(pid).filter((p) => commandLine(p.pid).includes('/.jerboa/gate.cjs')).map((p) => p.pid);
 const filled = (s, n) => until(() => jails(s.child.pid).length === n && held(s.child.pid).length === n, () => `${jails(s.child.pid).length} of ${n} sandboxes`);
-const roomFor = (n) => `${n * (engine ? 24 : 16)}m`;
+const roomFor = (n) => `${n * ({ docker: 24, podman: 28 }[engine] ?? 16)}m`;
 const says = (r, words) => assert.equal(text(r), `Node.js process output:\n${words}\n`, JSON.stringify(r));
 const run = (s, code, more = {}) => s.call('run_js_ephemeral', { code, ...more });
 
