@@ -67,7 +67,7 @@ static const struct option options[] = {
     {"pool", 0, OPTION_COUNT_0, AT(pool), "N",
      "keep so many sandboxes ready for who asks next, more under load (2; 0: none)"},
     {"pool-memory", 0, OPTION_SIZE, AT(pool_memory_bytes), "SIZE",
-     "… but not more than fit into this, 16m each, of a container engine 24m (256m)"},
+     "… but not more than fit into this, 16m each, of docker 24m, of podman 28m (256m)"},
     {"reserve", 0, OPTION_SIZE, AT(reserve_bytes), "SIZE",
      "keep so much memory free, of this machine and of the cgroup: below it new sandboxes wait, "
      "below twice as much none are made ahead (a sixteenth, at most 256m; 0: do not look)"},
