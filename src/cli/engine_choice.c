@@ -71,8 +71,11 @@ const struct engine *engine_choice_for(const struct engine_choice *choice, const
 
     if (choice->of_node == choice->of_others || image_parse(image, &parsed, &unknown) == 0)
         return choice->of_node;
-    if (!choice->of_others && e)
+    if (!choice->of_others && e) {
         *e = unknown;
+        if (choice->is_auto)
+            err_append(e, "any other image needs docker or podman, and neither is on PATH");
+    }
     return choice->of_others;
 }
 

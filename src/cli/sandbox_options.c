@@ -41,6 +41,8 @@ int sandbox_options_check(struct sandbox_options *o, struct err *e)
                        PIDS_MIN);
     if (o->runtime && strcmp(o->engine, native.name) == 0)
         return err_set(e, ERR_INVALID, "--runtime is of --engine docker and podman");
+    if (o->remote && strcmp(o->engine, native.name) == 0)
+        return err_set(e, ERR_INVALID, "--remote is of --engine docker");
     if (o->audit_strict && !o->audit)
         return err_set(e, ERR_INVALID, "--audit-strict is of --audit FILE, which is missing");
     TRY(network_limits_check(&o->limits, e));

@@ -221,16 +221,16 @@ static void add_words(json_t *list, const struct engine_spec *spec, const struct
                              spec->host_loopback[i].port));
 }
 
-/* What code writes in FILES_DIR belongs to its owner; without one it is whoever runs Jerboa. */
+/* What code writes in FILES_DIR belongs to its owner, if who runs Jerboa may write there, too. */
 static int find_owner(const struct engine_spec *spec, const struct dialect *d, bool is_remote,
                       struct stat *ret, struct err *e)
 {
-    *ret = (struct stat){.st_uid = is_remote ? REMOTE_ID : 0, .st_gid = is_remote ? REMOTE_ID : 0};
-    if (is_remote || d->is_rootless)
-        return 0;
+    const char *dir = is_remote || d->is_rootless ? NULL : spec->files_dir;
     *ret = (struct stat){.st_uid = geteuid(), .st_gid = getegid()};
-    if (spec->files_dir && stat(spec->files_dir, ret) < 0)
-        return err_sys(e, "%.150s", spec->files_dir);
+    if (is_remote || d->is_rootless)
+        ret->st_uid = ret->st_gid = is_remote ? REMOTE_ID : 0;
+    if (dir && (euidaccess(dir, R_OK | W_OK | X_OK) < 0 || stat(dir, ret) < 0))
+        return err_sys(e, "%.150s", dir);
     return 0;
 }
 

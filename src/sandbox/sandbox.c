@@ -21,6 +21,7 @@
 enum {
     START_MS = 30000,     /* a machine that needs longer is broken */
     LAST_WORDS_MS = 1000, /* of a pipe whose two writers are gone */
+    VAIN_MS = 15000,      /* of a client that was not answered for as long as a start may take */
 };
 
 struct channel {
@@ -81,7 +82,9 @@ static void begin_end(struct sandbox *s)
         link_free(s->control);
     s->pipe = s->control = NULL;
     child_wake(&s->jail); /* one that was stopped would clean up nothing */
-    deadline_set(&s->deadline, s->engine->end_ms);
+    deadline_set(&s->deadline, s->err.kind == ERR_TIMEOUT && s->engine->end_ms > VAIN_MS
+                                   ? VAIN_MS
+                                   : s->engine->end_ms);
 }
 
 static void finish(struct sandbox *s)
@@ -186,7 +189,9 @@ static void on_deadline(void *owner)
     else if (s->jail_exited)
         sandbox_fail(s, ERR_UNAVAILABLE, "the sandbox's jail ended before its time");
     else
-        sandbox_fail(s, ERR_TIMEOUT, "the sandbox did not start within 30 seconds");
+        sandbox_fail(s, ERR_TIMEOUT,
+                     *s->name ? "the container engine did not start the sandbox within 30 seconds"
+                              : "the sandbox did not start within 30 seconds");
 }
 
 static void take_error(struct sandbox *s, const struct frame *f)

@@ -100,7 +100,10 @@ int container_version(const char *program, char ret[64], struct err *e)
 static int missing(const char *program, const char *image, const struct capture *inspected,
                    int64_t end_ms, struct err *e)
 {
-    const char *const list[] = {program, "images", "--quiet", image, NULL};
+    const char       *slash = strrchr(image, '/');
+    bool              has_tag = strpbrk(slash ? slash : image, ":@");
+    autofree char    *tagged = str_format("%s%s", image, has_tag ? "" : ":latest");
+    const char *const list[] = {program, "images", "--quiet", tagged, NULL}; /* else of every tag */
     struct capture    c = {0};
 
     TRY(ask(program, list, end_ms, &c, e));

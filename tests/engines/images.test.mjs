@@ -138,6 +138,13 @@ describe('images', limit, () => {
     assert.deepEqual(registry.asked, []);
   });
 
+  test('one without a tag is missing, whatever other tags are there', async (t) => {
+    await docker('tag', 'node:24', 'of/untagged:1');
+    const s = await connectFor(t, stdio, ['--pull', 'node'], own);
+    refused(await s.once('1', { image: 'of/untagged' }), /(docker|podman) has no image 'of\/untagged', and this server pulls those of node only/);
+    printed(await s.once('console.log(1)', { image: 'of/untagged:1' }), '1\n');
+  });
+
   test('one that is missing is pulled while the call tells so', async (t) => {
     const s = await connectFor(t, stdio, ['--pull', 'any'], own), image = fresh('pulled'), told = [];
     registry.hold = true;

@@ -33,6 +33,9 @@ export function childEnv(more = {}) {
 if (engine) always.JERBOA_POOL = '0';
 export const someAhead = () => { delete always.JERBOA_POOL; };
 
+/** --pool-memory for so many, as engine/engine.h has it of each. */
+export const roomFor = (n) => `${n * ({ docker: 24, podman: 28 }[engine] ?? 16)}m`;
+
 /** For files that count what runs: from now on no sandbox is made ahead and no Node is held. */
 export const nothingAhead = () => Object.assign(always, { JERBOA_POOL: '0', JERBOA_HOLD: '0' });
 

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { assertGone, descendants, engine, freeze, inits, inside, keepers, limit, list, nativeOnly, someAhead, tempDir, until } from './jerboa.mjs';
+import { assertGone, descendants, engine, freeze, inits, inside, keepers, limit, list, nativeOnly, roomFor, someAhead, tempDir, until } from './jerboa.mjs';
 import { connectTo, programs, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
 
 someAhead();
@@ -15,7 +15,6 @@ const commandLine = (pid) => { try { return fs.readFileSync(`/proc/${pid}/cmdlin
 const link = (file) => { try { return fs.readlinkSync(file); } catch { return ''; } };
 const held = (pid) => inside(pid).filter((p) => commandLine(p.pid).includes('/.jerboa/gate.cjs')).map((p) => p.pid);
 const filled = (s, n) => until(() => jails(s.child.pid).length === n && held(s.child.pid).length === n, () => `${jails(s.child.pid).length} of ${n} sandboxes`);
-const roomFor = (n) => `${n * ({ docker: 24, podman: 28 }[engine] ?? 16)}m`;
 const says = (r, words) => assert.equal(text(r), `Node.js process output:\n${words}\n`, JSON.stringify(r));
 const run = (s, code, more = {}) => s.call('run_js_ephemeral', { code, ...more });
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
-import { assertGone, descriptors, engine, inits, keepers, limit, nativeOnly, nothingAhead, sanitized, tempDir, until } from './jerboa.mjs';
+import { assertGone, descriptors, engine, inits, keepers, limit, nativeOnly, nothingAhead, roomFor, sanitized, tempDir, until } from './jerboa.mjs';
 import { modern, openSession, post, request } from './mcp.mjs';
 import { answers, connectTo, inside, programs, rssKiB, serveHttp, serveStdio, text, tokenOf, tokensFile } from './serving.mjs';
 
@@ -204,7 +204,7 @@ test('a Node that has to be fetched: others are answered meanwhile, who waits is
 
 const isSlow = sanitized || engine;
 test(`${isSlow ? 60 : 300} runs, one after the other: the server grows by nothing`, { timeout: 300_000 }, async (t) => {
-  const s = serveStdio(t, ['--pool', '2', '--pool-memory', engine ? '48m' : '32m', '--hold', '5m'], { seconds: 290 });
+  const s = serveStdio(t, ['--pool', '2', '--pool-memory', roomFor(2), '--hold', '5m'], { seconds: 290 });
   await s.open();
   const fds = () => descriptors(s.child.pid);
   const many = async (n) => {

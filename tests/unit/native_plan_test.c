@@ -19,6 +19,8 @@
 #include "engine/native.h"
 #include "jail/plan.h"
 
+#include "init_beside.h"
+
 static const struct engine_spec plain = {
     .memory_bytes = 256 << 20,
     .disk_bytes = 64 << 20,
@@ -27,30 +29,6 @@ static const struct engine_spec plain = {
     .fds = 1024,
     .runtime_dir = "/store/node",
 };
-
-/* A plan names jerboa-init, which the build puts beside jerboa but not beside this test. */
-static char init_path[4096];
-
-static int put_init_beside_us(void **state)
-{
-    ssize_t n = readlink("/proc/self/exe", init_path, sizeof init_path - 20);
-    int     fd;
-
-    (void)state;
-    if (n < 0)
-        return -1;
-    init_path[n] = '\0';
-    strcpy(strrchr(init_path, '/'), "/jerboa-init");
-    fd = open(init_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0755);
-    fd_close(&fd);
-    return 0;
-}
-
-static int remove_init(void **state)
-{
-    (void)state;
-    return unlink(init_path);
-}
 
 /* The plan of a spec, decoded as the jail will; the document lives on for its strings. */
 static struct plan plan_of(const struct engine_spec *spec, json_t **ret_document)
