@@ -119,6 +119,7 @@ describe(engine, limit, () => {
     assert.equal(answer(await run(['--runtime', 'runc', '-e', 'console.log(7)'])), 7);
     assert.match((await run(['--runtime', 'jerboa-nothing', '-e', '1'])).stderr, /^jerboa: .*jerboa-nothing/m);
     assertRefused(await run(['--engine', 'native', '--runtime', 'runc', '-e', '1']), /--runtime is of --engine docker and podman/);
+    assertRefused(await run(['--engine', 'native', '--remote', '-e', '1']), /--remote is of --engine docker/);
   });
 
   test('containers have our labels, and no program of the image is run beside init', async () => {
