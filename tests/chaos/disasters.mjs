@@ -97,8 +97,13 @@ function killJail(world, jail) {
   return true;
 }
 
+/** Podman may leave the empty group of its container. */
 function killConmon(world, conmon) {
-  return (world.conmonWasKilled = signal(conmon, 'SIGKILL'));
+  let id;
+  try { id = /\0-c\0([0-9a-f]{64})\0/.exec(fs.readFileSync(`/proc/${conmon}/cmdline`, 'latin1'))?.[1]; } catch { /* it is just going */ }
+  if (!id || !signal(conmon, 'SIGKILL')) return false;
+  world.abandon(id);
+  return true;
 }
 
 const killers = { jail: killJail, conmon: killConmon };

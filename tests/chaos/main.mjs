@@ -86,7 +86,6 @@ async function round(world, struck, random) {
   const server = await world.serve(random.below(3) === 0 ? ['--pool', '0', '--hold', '0'] : []);
   world.clients = [];
   world.waits = [];
-  world.conmonWasKilled = false;
   for (const kind of ['stdio', 'legacy', 'modern']) world.join(kind, planFor(random.child(), `${kind}${random.below(1e6)}`, needs, mayHang));
 
   // The disaster, in one of four rounds before anybody is settled.

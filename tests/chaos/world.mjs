@@ -85,10 +85,9 @@ export async function makeWorld() {
   };
   const strays = () => [places.tmp, home, cwd].flatMap((dir) => list(dir).map((name) => path.join(dir, name))); // nobody of ours writes there
   const filesOfCalls = () => list(places.files).filter((name) => !kept.has(path.join(places.files, name)));
-  const isAbandoned = (dir) => read(path.join(dir, 'cgroup.procs')) === '' && (abandoned.has(path.basename(dir)) || (world.conmonWasKilled && abandoned.add(path.basename(dir))));
   const world = {
     top, programs, places, registry, pids, clock, env,
-    clients: [], server: null, waits: [], conmonWasKilled: false,
+    clients: [], server: null, waits: [],
 
     /** Something that has to come, counted from now. */
     waitFor(look, what) {
@@ -152,9 +151,12 @@ export async function makeWorld() {
     /** Processes of ours by the name that the kernel has of them. */
     called: (name) => list('/proc').filter((pid) => /^\d+$/.test(pid) && read(`/proc/${pid}/comm`).trim() === name).map(Number),
 
-    /** Groups of sandboxes, dead or alive; but podman may not remove those of containers whose conmon was killed, or that were ending just then, once they are empty. */
+    /** Groups of sandboxes, dead or alive. */
     groups: () => [...ownCgroups(), pids, ...(daemon ? list('/sys/fs/cgroup').map((name) => path.join('/sys/fs/cgroup', name, daemon.group)) : [])].flatMap((dir) => list(dir).filter((name) => group.test(name)).map((name) => path.join(dir, name)))
-      .filter((dir) => !isAbandoned(dir)),
+      .filter((dir) => !abandoned.has(path.basename(dir)) || read(path.join(dir, 'cgroup.procs')) !== ''),
+
+    /** Podman may not remove the group of a container whose conmon was killed, once it is empty. */
+    abandon: (id) => abandoned.add(`libpod-${id}`),
 
     /** Of the daemon, all that it has: id, state and whose it is. Docker 20.10 may list for ever what it has no more. */
     containers() {
