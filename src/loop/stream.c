@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -175,6 +176,19 @@ void stream_hang_up(struct stream *s)
     if (s->readable)
         event_del(s->readable);
     later_ask(&s->offer);
+}
+
+void stream_end_output(struct stream *s)
+{
+    if (s->writable)
+        event_del(s->writable);
+    if (s->out_fd == s->in_fd)
+        shutdown(s->out_fd, SHUT_WR);
+    else
+        fd_close(&s->out_fd);
+    buf_drop(&s->out, s->out.size);
+    s->broken_sys = EPIPE;
+    s->broken_told = true; /* it was asked for */
 }
 
 void stream_offer(struct stream *s)

@@ -92,6 +92,12 @@ void link_free(struct link *l)
     free(l);
 }
 
+void link_close(struct link *l)
+{
+    l->ended = true;
+    stream_end_output(l->stream);
+}
+
 bool link_has_room(const struct link *l)
 {
     return stream_queued(l->stream) <= QUEUE_MARK;

@@ -26,7 +26,10 @@ struct link_ops {
 struct link *link_new(struct event_base *base, int in_fd, int out_fd, enum peer from,
                       const struct link_ops *ops, void *owner);
 void         link_free(struct link *l);
-bool         link_has_room(const struct link *l);
+/* The peer reads its end, and nothing that it still says is told: but it is taken, for who cannot
+ * speak fails where it would clean up. */
+void link_close(struct link *l);
+bool link_has_room(const struct link *l);
 
 /* Frames are queued without waiting. Who sends DATA of many streams asks for room first: their
  * windows together are more than the queue. A peer that takes nothing while frames pile up past the

@@ -53,7 +53,7 @@ struct sandbox {
     bool       has_jail; /* else init stands in for it */
     bool       greeted, stop_wanted, jail_exited, has_run;
     bool       control_ended;
-    bool       ending;   /* the descriptors are closed; only the jail's exit is missing */
+    bool       ending;   /* the pipe is closed; only the jail's exit is missing */
     bool       sweeping; /* … and that of the sweep, which began when the jail was killed */
     struct err err;
 };
@@ -77,14 +77,15 @@ static void tell_channels(struct sandbox *s)
 static void begin_end(struct sandbox *s)
 {
     s->ending = true;
-    link_free(s->pipe);
-    if (s->control)
-        link_free(s->control);
-    s->pipe = s->control = NULL;
+    link_close(s->pipe);
+    link_free(s->control);
+    s->control = NULL;
     child_wake(&s->jail); /* one that was stopped would clean up nothing */
     deadline_set(&s->deadline, s->err.kind == ERR_TIMEOUT && s->engine->end_ms > VAIN_MS
                                    ? VAIN_MS
                                    : s->engine->end_ms);
+    if (!s->greeted && !s->stop_wanted && s->ops->failed)
+        s->ops->failed(s->owner, &s->err);
 }
 
 static void finish(struct sandbox *s)
@@ -92,6 +93,7 @@ static void finish(struct sandbox *s)
     if (s->stop_wanted)
         s->err = (struct err){0};
     s->ops->done(s->owner, &s->err);
+    link_free(s->pipe);
     egress_free(s->egress); /* not before all were told: they ask what was refused */
     child_done(&s->jail);
     fd_close(&s->said_fd);
@@ -157,15 +159,13 @@ static void sweep(struct sandbox *s)
         deadline_set(&s->deadline, s->engine->end_ms);
 }
 
-/* A client of a daemon dies of SIGPIPE if it has something to tell when we have closed its pipe:
- * its container is there, and ends with it. One that fails before there is an init may have lost
- * its daemon. */
+/* A jail cleans up however it fails. A client of a daemon fails with its daemon, or with who
+ * watches over its container; one that does not waits until its container is removed. */
 static bool leaves_something(const struct sandbox *s, int status)
 {
     bool is_container = *s->name;
 
-    return WIFSIGNALED(status) ? !is_container || WTERMSIG(status) != SIGPIPE
-                               : is_container && !s->greeted && status != 0;
+    return is_container ? status != 0 : WIFSIGNALED(status);
 }
 
 static void on_jail_exit(void *owner, int status)
@@ -390,7 +390,7 @@ void sandbox_close_channel(struct sandbox *s, uint32_t channel)
 void sandbox_send(struct sandbox *s, enum frame_type type, uint32_t channel, uint8_t stream,
                   const void *payload, size_t size)
 {
-    if (s->pipe)
+    if (!s->ending)
         link_send(s->pipe, type, channel, stream, payload, size);
 }
 
@@ -411,7 +411,7 @@ void sandbox_wake_jail(struct sandbox *s)
 
 bool sandbox_has_room(const struct sandbox *s)
 {
-    return s->pipe && link_has_room(s->pipe);
+    return !s->ending && link_has_room(s->pipe);
 }
 
 struct event_base *sandbox_base(const struct sandbox *s)

@@ -161,6 +161,13 @@ describe(engine, limit, () => {
     assert.ok(took < 15_000, `${took} ms`);
   });
 
+  test('a start that nobody answers is told when its time is over, not when all is cleaned up', async (t) => {
+    const s = await connectFor(t, variants['stdio, modern'], [], runsInstead(tempDir(t), 'cat >/dev/null; exec sleep 5')), began = performance.now();
+    refused(await s.once('1'), /^The sandbox could not be started: the container engine did not start the sandbox within 30 seconds/);
+    const took = performance.now() - began;
+    assert.ok(took >= 30_000 && took < 33_000, `${took} ms`);
+  });
+
   test('doctor believes what it tried, and its lines agree', async (t) => {
     const auto = engine === 'podman' ? { DOCKER_HOST: 'unix:///nonexistent/socket' } : {}; // else it would take docker
     const rows = async (env) => {
@@ -248,13 +255,13 @@ describe(engine, limit, () => {
     refused(await s.once('1'), /it is like that: x{100,}/);
   });
 
-  test('a run is forgotten when its clients ended, be it because nobody listened any more; not when one was killed', async (t) => {
-    for (const [signal, left] of [['PIPE', 0], ['KILL', 1]]) {
-      const dir = tempDir(t), home = path.join(dir, 'home'), env = runsInstead(dir, `: >${dir}/up; cat >/dev/null; kill -${signal} $$`);
+  test('a run is forgotten when its clients ended well; not when one failed, or was killed', async (t) => {
+    for (const [end, left] of [['exit 0', 0], ['exit 126', 1], ['kill -KILL $$', 1]]) {
+      const dir = tempDir(t), home = path.join(dir, 'home'), env = runsInstead(dir, `: >${dir}/up; cat >/dev/null; ${end}`);
       const s = await connect(variants['stdio, legacy'], ['--pool', '1'], { ...env, JERBOA_HOME: home });
       await until(() => fs.existsSync(path.join(dir, 'up')), () => 'nothing is made ahead');
       await s.close();
-      assert.equal(fs.readdirSync(path.join(home, 'runs', daemonName(engine))).length, left, signal);
+      assert.equal(fs.readdirSync(path.join(home, 'runs', daemonName(engine))).length, left, end);
     }
   });
 

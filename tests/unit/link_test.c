@@ -235,6 +235,30 @@ static void a_pipe_that_breaks_ends_it_with_the_reason(void **state)
     assert_string_equal(o->err.msg, "the pipe broke: No space left on device");
 }
 
+static void a_closed_link_hears_and_tells_nothing(void **state)
+{
+    struct owner      *o = *state;
+    autobuf struct buf b;
+    char               byte;
+
+    buf_init(&b, 1000);
+    add(&b, FRAME_DATA, "hello");
+    fd_set_nonblock(o->to, true);
+    fd_write_all(o->to, b.data, b.size);
+    link_close(o->link);
+    assert_int_equal(read(o->from, &byte, 1), 0);
+    link_send(o->link, FRAME_DATA, 7, STREAM_IN, "hello", 5);
+    for (int i = 0; i < 100; i++) { /* more than its pipe holds: it never waits, nor fails */
+        static const uint8_t noise[4096];
+        assert_int_equal(write(o->to, noise, sizeof noise), sizeof noise);
+        turn(o);
+    }
+    fd_close(&o->to);
+    turn(o);
+    assert_int_equal(o->frames, 0);
+    assert_int_equal(o->ends, 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -248,6 +272,7 @@ int main(void)
         TEST(a_peer_that_takes_nothing_is_given_up),
         TEST(a_peer_that_is_gone_ends_it),
         TEST(a_pipe_that_breaks_ends_it_with_the_reason),
+        TEST(a_closed_link_hears_and_tells_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
