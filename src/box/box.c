@@ -91,6 +91,18 @@ static void lose_first(struct box *b, const struct err *e)
     t->ops->lost(t->owner, e);
 }
 
+static void on_failed(void *owner, const struct err *e)
+{
+    struct box *b = owner;
+
+    if (may_start_again(b))
+        return;
+    if (!b->err.kind)
+        b->err = *e;
+    lose_line(b);
+    later_ask(&b->later);
+}
+
 /* Who has his turn uses the sandbox, so he hears of it now: his own step may come before ours. */
 static void on_gone(void *owner, const struct err *e)
 {
@@ -111,7 +123,7 @@ static void on_gone(void *owner, const struct err *e)
     lose_line(b);
 }
 
-static const struct sandbox_ops sandbox_ops = {on_gone, on_walls, on_ready};
+static const struct sandbox_ops sandbox_ops = {on_gone, on_walls, on_ready, on_failed};
 
 static int start_sandbox(struct box *b, struct err *e)
 {

@@ -26,6 +26,9 @@ struct sandbox_ops {
     void (*walls)(void *owner, const json_t *list);
     /* Init answers: all steps of the jail went well. Once; may be NULL. */
     void (*ready)(void *owner);
+    /* It will never be ready, and why; `done` still comes, after all that may take long. May be
+     * NULL. */
+    void (*failed)(void *owner, const struct err *e);
 };
 
 /* The plan is sent to the jail and not kept. Frames may be sent at once: they wait in the pipe.
