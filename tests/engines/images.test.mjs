@@ -206,6 +206,24 @@ describe('images', limit, () => {
     for (const r of [await s.once('1', { image: 'of/others:no-node' }), await s.call('sandbox_initialize', { image: 'of/others:no-node' })])
       refused(r, /^There is no Node\.js for this image: the image has no Node\.js: there is no 'node' on its PATH: leave image out, or name another one/);
   });
+
+  test('one whose Node does not run says why', async (t) => {
+    const s = await connectFor(t, stdio, [], own);
+    for (const [name, make, why] of [
+      ['loader', (node) => fs.copyFileSync('/bin/true', node), 'what loads it is missing'],
+      ['machine', (node) => fs.writeFileSync(node, 'of another machine'), 'Exec format error'],
+      ['status', (node) => fs.copyFileSync(path.join(path.dirname(jerboa), 'jerboa-init'), node), 'it ended with status 1'],
+    ]) {
+      const image = `of/others:no-${name}`, root = path.join(dir, name), archive = `${root}.tar`, node = path.join(root, 'bin/node');
+      fs.mkdirSync(path.dirname(node), { recursive: true });
+      make(node);
+      fs.chmodSync(node, 0o755);
+      execFileSync('tar', ['-C', root, '-cf', archive, 'bin']);
+      await docker('import', archive, image);
+      for (const r of [await s.once('1', { image }), await s.call('sandbox_initialize', { image })])
+        refused(r, new RegExp(`^There is no Node\\.js for this image: the image has no Node\\.js: its /bin/node does not run: ${why}`));
+    }
+  });
 });
 
 describe('certificates', limit, () => {
