@@ -25,9 +25,12 @@ const char *box_owner(const struct box *b)
     return b->owner;
 }
 
-/* A daemon that does not answer, or cannot be asked, says nothing of its images. */
+/* A daemon that does not answer, or cannot be asked, says nothing of its images; nor does who stops
+ * a box while its image is pulled. */
 bool box_lacks_runtime(const struct box *b)
 {
+    if (!b->err.kind)
+        return false;
     if (*b->runtime.dir)
         return b->err.kind == ERR_NOT_FOUND;
     return b->engine == &native || (b->err.kind != ERR_UNAVAILABLE && b->err.kind != ERR_INTERNAL);

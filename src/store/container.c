@@ -330,13 +330,14 @@ int container_lock(const char *daemon, const char *run_id, struct err *e)
     return fd < 0 ? err_sys(e, "lock runs/%s/%.64s", daemon, run_id) : fd;
 }
 
+/* Makes nothing: the whole store may have been removed meanwhile. */
 void container_unlock(const char *daemon, const char *run_id)
 {
-    struct err e = {0};
-    autofd int dir = open_runs(daemon, &e);
+    autofree char *part = str_format("runs/%s/%s", daemon, run_id);
+    char           path[STORE_PATH_MAX];
 
-    if (dir >= 0)
-        unlinkat(dir, run_id, 0);
+    if (store_path(part, path, NULL) == 0)
+        unlink(path);
 }
 
 /* Its file, locked, if nobody else has it: then it is over. */
