@@ -32,7 +32,7 @@ test-full: $(ASAN)/build.ninja ## sanitizers, an ordinary user, chaos, docker, p
 	@ninja -C $(ASAN) -n | grep -q 'no work' || ninja -C $(ASAN)
 	@tools/test $(ASAN) unit fuzz root user conformance
 	@for of in packages packages-podman; do PACKAGES=tests/engines/$$of.txt tools/packages $(SUDO) || exit 1; done
-	@$(MAKE) --no-print-directory all && tools/test $(BUILD) chaos docker remote chaos-docker podman-short
+	@$(MAKE) --no-print-directory all && tools/test $(BUILD) chaos docker remote chaos-docker podman-short chaos-podman
 	@tools/lint
 	@tools/fuzz 10
 	@tools/cross $(SUDO)
@@ -64,9 +64,9 @@ test-docker: all ## every integration and escape test on the docker engine, with
 	@PACKAGES=tests/engines/packages.txt tools/packages $(SUDO)
 	@$(SUDO) tools/test $(BUILD) docker remote chaos-docker
 
-test-podman: all ## every integration and escape test on podman, in a place of its own, and some as an ordinary user; root
+test-podman: all ## every integration and escape test on podman, in a place of its own, and some as an ordinary user, and its disasters; root
 	@PACKAGES=tests/engines/packages-podman.txt tools/packages $(SUDO)
-	@$(SUDO) tools/test $(BUILD) podman
+	@$(SUDO) tools/test $(BUILD) podman chaos-podman
 
 bench-short: all ## a third of each bar, without peers: what CI demands
 	@bench/run $(BUILD) short
