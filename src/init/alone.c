@@ -1,29 +1,23 @@
 #include "init/alone.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
-#include "base/reason.h"
 #include "init/inherit.h"
+#include "init/node.h"
 #include "jail/privilege.h"
 #include "jail/redirect.h"
-#include "pipe/message.h"
 
 enum { LEAST_MS = 500 };
 
@@ -59,77 +53,6 @@ static int become_user(const struct words *w, struct err *e)
                : 0;
 }
 
-static int run_quietly(const char *const *argv, int said_fd)
-{
-    posix_spawn_file_actions_t actions;
-    pid_t                      pid;
-    int                        status = -1;
-
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
-    posix_spawn_file_actions_adddup2(&actions, 0, 1); /* init's own are the pipe */
-    posix_spawn_file_actions_adddup2(&actions, said_fd, 2);
-    errno = posix_spawn(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (errno)
-        return -1;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return status;
-}
-
-static int lack_node(struct err *e, const char *why)
-{
-    err_set(e, ERR_NOT_FOUND, "the image has no Node.js: %s", why);
-    e->sys = MESSAGE_NO_NODE;
-    return -1;
-}
-
-/* One of another machine, or without its libraries: else each run would be lost, and nobody would
- * know why. */
-static int try_node(const char *node, struct err *e)
-{
-    const char *const argv[] = {node, "--version", NULL};
-    autofd int        said = memfd_create("said", MFD_CLOEXEC);
-    char              text[1024] = "", reason[REASON_MAX], why[REASON_MAX + 128];
-    int               status = run_quietly(argv, said);
-
-    if (status == 0)
-        return 0;
-    if (status < 0) /* said of a file that is there, ENOENT means what would load it */
-        snprintf(text, sizeof text, "%s",
-                 errno == ENOENT ? "what loads it is missing" : strerror(errno));
-    else
-        (void)!pread(said, text, sizeof text - 1, 0);
-    if (!reason_find(text, reason, sizeof reason))
-        snprintf(reason, sizeof reason, "it ended with %s %d",
-                 WIFEXITED(status) ? "status" : "signal",
-                 WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
-    snprintf(why, sizeof why, "its %.100s does not run: %s", node, reason);
-    return lack_node(e, why);
-}
-
-/* The image's Node, wherever its PATH has it, where the others have theirs (engine/layout.h). */
-static int place_node(struct err *e)
-{
-    static char paths[4096];
-    const char *path = getenv("PATH"); /* there is one, see inherit.h */
-    char        node[4200], headers[4200];
-    struct stat st;
-
-    snprintf(paths, sizeof paths, "%s", path);
-    for (char *rest = paths, *dir; (dir = strsep(&rest, ":"));) {
-        snprintf(node, sizeof node, "%s/node", dir);
-        if (dir[0] != '/' || access(node, X_OK) < 0 || stat(node, &st) < 0 || !S_ISREG(st.st_mode))
-            continue;
-        snprintf(headers, sizeof headers, "%s/../include", dir); /* where they usually are */
-        if (symlink(dir, "/opt/node/bin") < 0 || symlink(headers, "/opt/node/include") < 0)
-            return err_sys(e, "link /opt/node");
-        return try_node(node, e);
-    }
-    return lack_node(e, "there is no 'node' on its PATH");
-}
-
 static int make_directories(struct err *e)
 {
     if (mkdir("/workspace/files", 0755) < 0 && errno != EEXIST)
@@ -150,7 +73,7 @@ int alone_begin(const struct words *w, struct err *e)
     TRY(privilege_limit_resources(w->fds, e));
     TRY(privilege_filter_calls(e));
     TRY(inherit_begin(e));
-    TRY(place_node(e));
+    TRY(node_place(e));
     return make_directories(e);
 }
 

@@ -26,7 +26,7 @@ static size_t count(const char *const *list)
     return n;
 }
 
-static int by_name(const void *a, const void *b)
+static int by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -43,7 +43,7 @@ int inherit_begin(struct err *e)
         setenv("LANG", "C.UTF-8", 0) < 0)
         return err_sys(e, "the environment of programs");
     /* podman has them in another order each time */
-    qsort(environ, count((const char *const *)environ), sizeof *environ, by_name);
+    qsort(environ, count((const char *const *)environ), sizeof *environ, by_text);
     inherited = environ;
     return 0;
 }

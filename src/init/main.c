@@ -26,6 +26,7 @@
 #include "init/egress.h"
 #include "init/group.h"
 #include "init/inbox.h"
+#include "init/node.h"
 #include "init/outbox.h"
 #include "init/reader.h"
 #include "init/scan.h"
@@ -85,7 +86,7 @@ static int turn(struct inbox *inbox, int signal_fd)
 
 static bool is_alone; /* no jail is outside */
 
-/* All before any code runs, so that nobody else has the doors. */
+/* The doors before any code runs, be it only the image's Node, so that nobody else has them. */
 static int begin(int argc, char **argv, struct err *e)
 {
     struct words w;
@@ -96,7 +97,9 @@ static int begin(int argc, char **argv, struct err *e)
         TRY(alone_begin(&w, e));
         group_enable();
     }
-    return w.egress ? egress_open(e) : 0;
+    if (w.egress)
+        TRY(egress_open(e));
+    return w.alone ? node_try(e) : 0;
 }
 
 int main(int argc, char **argv)
@@ -117,8 +120,8 @@ int main(int argc, char **argv)
         outbox_send_error(0, &e);
         outbox_flush();
         if (is_alone)
-            alone_end(); /* also here: else it ends while it is being started */
-        return 1;
+            alone_end();         /* also here: else it ends while it is being started */
+        return is_alone ? 0 : 1; /* a client that fails may have left something: it has not */
     }
     inbox_init(&inbox);
     inbox_send_hello();

@@ -207,6 +207,17 @@ describe('images', limit, () => {
       refused(r, /^There is no Node\.js for this image: the image has no Node\.js: there is no 'node' on its PATH: leave image out, or name another one/);
   });
 
+  test('one whose Node does not end is not waited for', async (t) => {
+    const node = path.join(tempDir(t), 'node'), image = 'of/others:endless';
+    fs.writeFileSync(node, '#!/bin/sh\nsleep 1000 &\nexec sleep 1000\n', { mode: 0o755 });
+    const id = await docker('create', 'node:24', 'true');
+    await docker('cp', node, `${id}:/usr/local/bin/node`);
+    await docker('commit', id, image);
+    await docker('rm', id);
+    const s = await connectFor(t, stdio, [], own);
+    refused(await s.once('1', { image }), /^There is no Node\.js for this image: the image has no Node\.js: its 'node --version' does not end/);
+  });
+
   test('one whose Node does not run says why', async (t) => {
     const s = await connectFor(t, stdio, [], own);
     for (const [name, make, why] of [
