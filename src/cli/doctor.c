@@ -182,8 +182,10 @@ static void try_command(const struct engine_spec *spec, const char *const *argv,
     struct probe p;
     struct err   e = {0};
 
-    if (probe_run(spec, argv, &p, &e) < 0) {
+    if (probe_run(spec, argv, &p, &e) < 0 && spec->engine == &native) {
         chart_set_off(row, e.msg);
+    } else if (e.kind) {
+        chart_set_off_with(row, e.msg, ""); /* others' words, of which none is a command */
     } else if (p.result.verdict != VERDICT_OK) {
         row->state = CHART_OFF;
         chart_put(&row->why, "%s ended with %s", argv[0], verdict_name(p.result.verdict));
@@ -412,7 +414,7 @@ static void try_limit(struct examination *r, const struct trial *t)
 
 /* ---- other engines ---- */
 
-/* Should we be killed meanwhile, the next sweep finds its container, if there is a store. */
+/* Should we be killed meanwhile, the next sweep finds its container, if a store can be made. */
 static void try_container(const struct engine_spec *spec, struct chart_row *row)
 {
     const char *const    argv[] = {layout_node, "-e", "0", NULL};
@@ -420,7 +422,7 @@ static void try_container(const struct engine_spec *spec, struct chart_row *row)
     autofd int           locked = container_lock(daemon.text, run_id(), NULL);
 
     try_command(spec, argv, row);
-    if (locked >= 0 && !sandbox_was_cut())
+    if (locked >= 0 && !sandbox_may_have_left())
         container_unlock(daemon.text, run_id());
 }
 
@@ -440,7 +442,7 @@ static void try_containers(struct examination *r, const struct engine *engine, c
         chart_put(&row->what, "version %s; walls that it lacks: docs/engines.md", version);
         try_container(&spec, row);
     } else if (e.kind == ERR_UNAVAILABLE) {
-        chart_set_off(row, e.msg);
+        chart_set_off_with(row, e.msg, "");
     } else {
         chart_put(&row->what, "version %s answers, and was given nothing to run: %s", version,
                   e.msg);
@@ -458,7 +460,7 @@ static void look_for_containers(struct examination *r, const struct engine *engi
     if (container_version(engine->name, version, &e) == 0 || e.kind != ERR_NOT_FOUND) {
         row = chart_add(&r->chart, "more", engine->name, "any image with Node.js");
         if (e.kind)
-            chart_set_off(row, e.msg);
+            chart_set_off_with(row, e.msg, "");
         else
             try_containers(r, engine, version, row);
     }

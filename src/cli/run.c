@@ -357,7 +357,7 @@ static int run_script(struct run_options *o, const struct network *network,
     }
     run_trail_end(&trail, NULL);
     const struct engine *engine = sandbox_options_engine(&o->sandbox, e);
-    if (status >= 0 && !sandbox_was_cut() && engine != &native) /* its container is gone */
+    if (status >= 0 && !sandbox_may_have_left() && engine != &native) /* its container is gone */
         container_unlock(endpoint_name(engine->name).text, run_id());
     return status;
 }

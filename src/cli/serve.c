@@ -394,7 +394,7 @@ static void service_done(struct service *s)
     for (size_t i = 0; i < TOOLS_POLICIES; i++)
         policy_free(s->tools.policies[i]);
     close_trail(s);
-    if (s->stopped && s->run_fd >= 0 && !sandbox_was_cut())
+    if (s->stopped && s->run_fd >= 0 && !sandbox_may_have_left())
         container_unlock(s->daemon.text, run_id());
     fd_close(&s->run_fd);
     network_done(&s->network);
