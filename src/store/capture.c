@@ -8,11 +8,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
+
+enum { PAUSE_MAX_MS = 60000 };
 
 static int spawn(const char *path, const char *const *argv, int stdout_fd, int stderr_fd,
                  pid_t *ret_pid)
@@ -77,18 +80,28 @@ static int read_output(struct source *out, struct source *said, int64_t end_ms)
     }
 }
 
-/* Its output has ended. It may still say much, and must not wait for us. */
-static int reap(pid_t pid, struct source *said, int64_t end_ms)
+/* Its output has ended. It may still say much, and must not wait for us. *in_time: it was not
+ * killed here. */
+static int reap(pid_t pid, struct source *said, int64_t end_ms, bool *in_time)
 {
-    int   status = 0;
-    pid_t ended;
+    autofd int pid_fd = pidfd_open(pid, 0);
+    int        status = 0;
+    pid_t      ended;
 
+    *in_time = true;
     while ((ended = waitpid(pid, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
-        struct pollfd p = {.fd = said->fd, .events = POLLIN};
-        if (poll(&p, 1, 1) > 0 && take(said) == 0)
-            said->fd = -1;
-        if (clock_ms() >= end_ms)
+        struct pollfd p[] = {{.fd = said->fd, .events = POLLIN}, {.fd = pid_fd, .events = POLLIN}};
+        int64_t       left_ms = end_ms - clock_ms();
+        if (left_ms <= 0) {
             kill(pid, SIGKILL);
+            *in_time = false;
+        }
+        /* No descriptor left for it: then it is looked at every millisecond. */
+        int pause_ms = pid_fd < 0 || left_ms <= 0 ? 1
+                       : left_ms > PAUSE_MAX_MS   ? PAUSE_MAX_MS
+                                                  : (int)left_ms;
+        if (poll(p, 2, pause_ms) > 0 && p[0].revents && take(said) == 0)
+            said->fd = -1;
     }
     if (ended < 0)
         return 127; /* someone ignores SIGCHLD: there is no status to be had */
@@ -101,6 +114,7 @@ static int run(const char *path, const char *const *argv, bool is_quiet, int tim
     int        out_fds[2], said_fds[2] = {-1, -1}, read_errno = 0;
     int64_t    end_ms = timeout_ms < 0 ? INT64_MAX : clock_ms() + timeout_ms;
     autofd int out_read = -1, out_write = -1, said_read = -1, said_write = -1;
+    bool       in_time;
     pid_t      pid;
 
     *ret = (struct capture){0};
@@ -122,7 +136,9 @@ static int run(const char *path, const char *const *argv, bool is_quiet, int tim
         read_errno = errno;
         kill(pid, SIGKILL);
     }
-    ret->status = reap(pid, &said, end_ms);
+    ret->status = reap(pid, &said, end_ms, &in_time);
+    if (!in_time)
+        read_errno = ETIMEDOUT;
     while (said.fd >= 0 && said.used + 1 < said.size && take(&said) > 0)
         ; /* its last words, which it may have said as it ended; who outlives it may go on */
     ret->output[strcspn(ret->output, "\n")] = '\0';

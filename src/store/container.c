@@ -67,8 +67,8 @@ static int run_client(const char *program, const char *const *argv, int64_t end_
         return 0;
     if (left_ms > 0 && e->kind != ERR_TIMEOUT)
         return -1;
-    return err_set(e, ERR_UNAVAILABLE, "%s does not answer: nothing came within %d s", program,
-                   ASK_MS / 1000);
+    return err_set(e, ERR_UNAVAILABLE, "%s does not answer: nothing came within %lld s", program,
+                   (long long)(left_ms > 0 ? left_ms + 999 : ASK_MS) / 1000);
 }
 
 static int ask(const char *program, const char *const *argv, int64_t end_ms, struct capture *ret,

@@ -101,42 +101,43 @@ static bool find_runtime(const char *told, char ret[PATH_MAX])
     return false;
 }
 
-static bool is_id(const char *s)
+static bool is_whole_id(const char *s)
 {
     return strlen(s) == ID_SIZE && strspn(s, "0123456789abcdef") == ID_SIZE;
 }
 
 /* An ordinary user's stands in podman's namespaces. */
-static void delete_container(const char *told, const char *id)
+static void delete_container(const char *told, const char *id, int64_t left_ms)
 {
     char              runtime[PATH_MAX], podman[PATH_MAX];
     const char *const argv[] = {"podman", "unshare", runtime, "delete", id, NULL};
     bool              is_root = geteuid() == 0;
     struct capture    c;
 
-    if (find_runtime(told, runtime) && is_id(id) &&
+    if (find_runtime(told, runtime) && is_whole_id(id) &&
         (is_root || program_on_path("podman", podman, NULL) == 0))
-        capture_run_quietly(is_root ? runtime : podman, is_root ? &argv[2] : argv, DELETE_MS, &c,
-                            NULL);
+        capture_run_quietly(is_root ? runtime : podman, is_root ? &argv[2] : argv,
+                            left_ms < DELETE_MS ? (int)left_ms : DELETE_MS, &c, NULL);
 }
 
 /* True: it was one of them. */
-static bool end_one(const struct process *p, const char *names, bool is_late)
+static bool end_one(const struct process *p, const char *names, int64_t end_ms)
 {
     const char *name = value_of(p, p->is_conmon ? "-n" : "--name=");
+    int64_t     left_ms = end_ms - clock_ms();
 
     if (!name || fnmatch(names, name, 0) != 0)
         return false;
     const char *runtime = value_of(p, "-r"), *id = value_of(p, "-c");
-    if (p->is_conmon && runtime && id)
-        delete_container(runtime, id);
-    else if (is_late)
+    if (p->is_conmon && runtime && id && left_ms > 0)
+        delete_container(runtime, id, left_ms);
+    else if (!p->is_conmon && left_ms <= 0)
         pidfd_send_signal(p->proc_fd, SIGKILL, NULL, 0);
     return true;
 }
 
 /* True: there was none. */
-static bool end_those_of_now(const char *names, bool are_late)
+static bool end_those_of_now(const char *names, int64_t end_ms)
 {
     DIR                 *proc = opendir("/proc");
     const struct dirent *d;
@@ -146,7 +147,7 @@ static bool end_those_of_now(const char *names, bool are_late)
     while (proc && (d = readdir(proc))) {
         if (!isdigit((unsigned char)d->d_name[0]) || !read_process(d->d_name, &p))
             continue;
-        if (end_one(&p, names, are_late))
+        if (end_one(&p, names, end_ms))
             were_there = true;
         process_done(&p);
     }
@@ -157,10 +158,10 @@ static bool end_those_of_now(const char *names, bool are_late)
 
 bool orphans_end(const char *names, int64_t end_ms)
 {
-    for (int pause_ms = PAUSE_MS; !end_those_of_now(names, false);
+    for (int pause_ms = PAUSE_MS; !end_those_of_now(names, end_ms);
          pause_ms = pause_ms < PAUSE_MAX_MS ? 2 * pause_ms : PAUSE_MAX_MS) {
         if (clock_ms() > end_ms)
-            return end_those_of_now(names, true);
+            return false;
         poll(NULL, 0, pause_ms);
     }
     return true;

@@ -63,6 +63,10 @@ static void out_of_time(void **state)
     assert_int_equal(e.kind, ERR_TIMEOUT);
     assert_string_equal(c.output, "");
     assert_int_equal(c.status, 128 + 9);
+    e = (struct err){0};
+    assert_int_equal(run("echo one; exec sleep 60 >/dev/null", 50, &c, &e), -1);
+    assert_int_equal(e.kind, ERR_TIMEOUT);
+    assert_string_equal(c.output, "one");
 }
 
 static void a_line_that_is_too_long_is_cut(void **state)
