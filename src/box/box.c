@@ -91,11 +91,12 @@ static void lose_first(struct box *b, const struct err *e)
     t->ops->lost(t->owner, e);
 }
 
+/* A second try may fare better; but not after who asked has waited for as long as one may take. */
 static void on_failed(void *owner, const struct err *e)
 {
     struct box *b = owner;
 
-    if (may_start_again(b))
+    if (may_start_again(b) && e->kind != ERR_TIMEOUT)
         return;
     if (!b->err.kind)
         b->err = *e;

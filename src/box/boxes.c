@@ -162,7 +162,7 @@ static void tend(void *owner)
     drop_outdated(all, now);
     while (!all->is_short && (s = pool_wanting(all->pool, now)))
         make_spare(all, s);
-    s = pool_surplus(all->pool, now);
+    s = pool_take_surplus(all->pool, now);
     if (s)
         stop_one(all, s); /* its end leads here again */
     all->fill_ms = 0;

@@ -187,7 +187,7 @@ int64_t pool_pause_ms(const struct pool *p, int64_t now_ms, int64_t most_ms)
     return most_ms;
 }
 
-struct shelf *pool_surplus(struct pool *p, int64_t now_ms)
+struct shelf *pool_take_surplus(struct pool *p, int64_t now_ms)
 {
     struct shelf *idle = NULL;
     bool          lacks_room = false;

@@ -54,5 +54,5 @@ struct shelf *pool_wanting(struct pool *p, int64_t now_ms); /* one more of these
 bool pool_is_low(const struct pool *p, int64_t now_ms);
 /* How long to wait before that is asked again: until the first retry, at most most_ms. */
 int64_t       pool_pause_ms(const struct pool *p, int64_t now_ms, int64_t most_ms);
-struct shelf *pool_surplus(struct pool *p, int64_t now_ms); /* one fewer of these; or NULL */
-void          pool_lower(struct pool *p, int64_t now_ms);   /* now and then */
+struct shelf *pool_take_surplus(struct pool *p, int64_t now_ms); /* one fewer of these; or NULL */
+void          pool_lower(struct pool *p, int64_t now_ms);        /* now and then */

@@ -3,8 +3,8 @@
  * which lets it make a container, copies into it what a local one would be shown, and becomes
  * `docker start`.
  *
- * The plan has `program`, `arguments` (of `run`, or of `create`), `remote`, and `entries`, which a
- * remote one is sent. */
+ * The plan has `program`, `arguments` (of `run`, or of `create`), `directory` (where it starts; or
+ * none), `remote`, and `entries`, which a remote one is sent. */
 #pragma once
 
 #include "engine/engine.h"

@@ -93,7 +93,7 @@ struct engine {
     int (*start)(const json_t *plan, struct engine_ends *ret, struct child *child,
                  struct event_base *base, void (*exited)(void *owner, int status), void *owner,
                  struct err *e);
-    /* Removes what a sandbox left whose program was killed, in a program of its own. */
+    /* Removes what a sandbox left whose program failed, in a program of its own. */
     int (*sweep)(const struct engine *engine, const char *name, struct child *child,
                  struct event_base *base, void (*exited)(void *owner, int status), void *owner,
                  struct err *e);

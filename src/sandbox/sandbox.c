@@ -1,7 +1,6 @@
 #include "sandbox/sandbox.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +34,8 @@ struct sandbox {
     struct event_base   *base;
     const struct engine *engine;
     struct link         *pipe, *control; /* control: NULL where init stands in for a jail */
-    struct child jail; /* or what else the engine started; or, when it was killed, who removes what
-                          it left */
+    struct child jail; /* or what else the engine started; or, when that failed, who removes what it
+                          left */
     char                      name[ENGINE_NAME_SIZE]; /* what sweeping finds it by */
     int                       said_fd;                /* what it says when it fails; or -1 */
     struct deadline           deadline;
@@ -54,7 +53,7 @@ struct sandbox {
     bool       greeted, stop_wanted, jail_exited, has_run;
     bool       control_ended;
     bool       ending;   /* the pipe is closed; only the jail's exit is missing */
-    bool       sweeping; /* … and that of the sweep, which began when the jail was killed */
+    bool       sweeping; /* … and that of the sweep, which began when the jail had failed */
     struct err err;
 };
 
@@ -81,9 +80,8 @@ static void begin_end(struct sandbox *s)
     link_free(s->control);
     s->control = NULL;
     child_wake(&s->jail); /* one that was stopped would clean up nothing */
-    deadline_set(&s->deadline, s->err.kind == ERR_TIMEOUT && s->engine->end_ms > VAIN_MS
-                                   ? VAIN_MS
-                                   : s->engine->end_ms);
+    bool is_vain = !s->greeted && s->err.kind == ERR_TIMEOUT && s->engine->end_ms > VAIN_MS;
+    deadline_set(&s->deadline, is_vain ? VAIN_MS : s->engine->end_ms);
     if (!s->greeted && !s->stop_wanted && s->ops->failed)
         s->ops->failed(s->owner, &s->err);
 }
@@ -133,11 +131,11 @@ void sandbox_fail(struct sandbox *s, enum err_kind kind, const char *sentence)
 
 /* ---- facts ---- */
 
-static bool was_cut; /* of this process, as its containers have one label */
+static bool may_have_left; /* a container; of this process, as all of them have one label */
 
-bool sandbox_was_cut(void)
+bool sandbox_may_have_left(void)
 {
-    return was_cut;
+    return may_have_left;
 }
 
 static void on_swept(void *owner, int status)
@@ -149,7 +147,7 @@ static void on_swept(void *owner, int status)
     later_ask(&s->later);
 }
 
-/* One that was killed could not clean up. At once, whatever else the sandbox waits for; and if it
+/* One that failed may not have cleaned up. At once, whatever else the sandbox waits for; and if it
  * cannot be, the next start does it. */
 static void sweep(struct sandbox *s)
 {
@@ -174,7 +172,7 @@ static void on_jail_exit(void *owner, int status)
 
     s->jail_exited = true; /* its reason came as a frame, or not at all */
     if (leaves_something(s, status)) {
-        was_cut = true;
+        may_have_left |= *s->name != '\0';
         sweep(s);
     }
     later_ask(&s->later);
@@ -234,9 +232,9 @@ static void on_pipe_frame(void *owner, const struct frame *f)
     struct sandbox *s = owner;
     struct err      e = {0};
 
-    if (f->type == FRAME_HELLO && !s->greeted) {
-        if (message_check_hello(f, &e) < 0)
-            sandbox_fail(s, ERR_INVALID, e.msg);
+    if (f->type == FRAME_HELLO && !s->greeted && message_check_hello(f, &e) < 0) {
+        sandbox_fail(s, ERR_INVALID, e.msg);
+    } else if (f->type == FRAME_HELLO && !s->greeted) {
         s->greeted = true;
         deadline_clear(&s->deadline);
         if (s->walls && s->ops->walls)

@@ -68,6 +68,6 @@ bool               sandbox_has_room(const struct sandbox *s); /* see pipe/link.h
 struct event_base *sandbox_base(const struct sandbox *s);
 struct egress     *sandbox_egress(struct sandbox *s); /* NULL: it has none, or it is ending */
 
-/* A program that kept a sandbox was killed: something may be left, or may even yet come to be, that
+/* A client that kept a container failed: something may be left, or may even yet come to be, that
  * was not swept. */
-bool sandbox_was_cut(void);
+bool sandbox_may_have_left(void);
