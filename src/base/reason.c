@@ -47,8 +47,12 @@ bool reason_find(const char *text, char *ret, size_t size)
 
     for (size_t n; *text; text += n + (text[n] != '\0')) {
         n = strcspn(text, "\r\n");
-        if (n > 0 && !is_warning(text, n) && (!found || is_logged(found)))
-            found = found && is_logged(text) ? found : text;
+        if (n == 0 || is_warning(text, n))
+            continue;
+        if (!found || !is_logged(text))
+            found = text;
+        if (!is_logged(text))
+            break;
     }
     reason_take(found ? found : "", ret, size);
     return found;

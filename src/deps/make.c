@@ -515,7 +515,7 @@ int make_layer(const struct make_request *r, struct make_result *ret, struct err
         layer_find(r->key, &m.old, 0, NULL);
         done = make(&m, e);
     }
-    if (locked >= 0 && !sandbox_was_cut())
+    if (locked >= 0 && !sandbox_may_have_left())
         container_unlock(endpoint_name(m.engine->name).text, run_id());
     layer_release(&m.old);
     npm_inside_done(&m.inside);

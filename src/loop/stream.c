@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -182,13 +181,12 @@ void stream_end_output(struct stream *s)
 {
     if (s->writable)
         event_del(s->writable);
-    if (s->out_fd == s->in_fd)
-        shutdown(s->out_fd, SHUT_WR);
-    else
-        fd_close(&s->out_fd);
+    fd_close(&s->out_fd);
+    s->left += s->out.size;
     buf_drop(&s->out, s->out.size);
     s->broken_sys = EPIPE;
     s->broken_told = true; /* it was asked for */
+    later_ask(&s->offer);
 }
 
 void stream_offer(struct stream *s)

@@ -37,7 +37,7 @@ int    stream_write(struct stream *s, const void *data, size_t size); /* -1: ove
 size_t stream_queued(const struct stream *s);
 void   stream_offer(struct stream *s);      /* call `input` again, from the loop */
 void   stream_hang_up(struct stream *s);    /* what has come is still told, and then the end */
-void   stream_end_output(struct stream *s); /* the peer reads its end; nothing more is written */
+void   stream_end_output(struct stream *s); /* of two descriptors: the peer reads its end */
 
 /* A standard descriptor that others share: opened anew where that is possible, so that O_NONBLOCK
  * is ours alone and no other program on the same terminal or pipe is surprised. */

@@ -17,7 +17,7 @@
     X(BAD_IMAGE, "Image '%.80s' is not a version of Node.js",                                      \
       "leave image out, or name one like node:lts-slim, node:24 or node:24.1.0")                   \
     X(NO_RUNTIME, "There is no Node.js for this image: %s",                                        \
-      "leave image out, or name another one; if a registry did not answer, try again later")        \
+      "leave image out, or name another one; if a registry did not answer, try again later")       \
     X(TOO_MANY, "You have %zu sandboxes, as many as this server allows",                           \
       "stop one with sandbox_stop")                                                                \
     X(OWN_BUSY,                                                                                    \

@@ -86,7 +86,7 @@ function groupsOf(world, jail) {
 const stands = ([dir, ino]) => { try { return fs.statSync(dir).ino === ino; } catch { return false; } };
 
 /** A container whose client ended between making and starting it goes with the next start; of podman's, its cgroup, its root and who waits for its start do, which a daemon would see to. */
-const justStarted = { docker: /^container /, podman: /^(container |cgroup \S+\/libpod_parent\/|mount|process \d+ (conmon|runc:\[2:INIT\]|podman \(podman run) |socket (\S+\/attach|@[0-9a-f]+)$)/ }[engine];
+const justStarted = { docker: /^container /, podman: /^(container |cgroup \S+\/libpod_parent\/|mounts$|mount \S+\/(userdata\/shm|merged)$|process \d+ (conmon|runc:\[2:INIT\]|podman \(podman run) |socket (\S+\/attach|@[0-9a-f]+)$)/ }[engine];
 
 /** Killed, it leaves them to the server, and the world waits until they are gone. */
 function killJail(world, jail) {

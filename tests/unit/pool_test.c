@@ -30,12 +30,12 @@ static void test_the_first_kind_has_a_minimum(void **state)
 
     (void)state;
     assert_int_equal(fill(p, 0), 2);
-    assert_null(pool_surplus(p, 0));
+    assert_null(pool_take_surplus(p, 0));
     pool_left(s, true);
     assert_int_equal(fill(p, 0), 1);
     for (int64_t t = 0; t < 10; t++)
         pool_lower(p, t * POOL_LOWER_MS);
-    assert_null(pool_surplus(p, 0));
+    assert_null(pool_take_surplus(p, 0));
     pool_free(p);
 }
 
@@ -87,9 +87,9 @@ static void test_falls_while_there_is_always_one_left(void **state)
     assert_int_equal(s->target, 3);
     pool_lower(p, 2 * POOL_LOWER_MS);
     assert_int_equal(s->target, 2);
-    assert_ptr_equal(pool_surplus(p, 0), s);
+    assert_ptr_equal(pool_take_surplus(p, 0), s);
     pool_left(s, true);
-    assert_null(pool_surplus(p, 0));
+    assert_null(pool_take_surplus(p, 0));
     pool_shelf(p, &usual, 2 * POOL_LOWER_MS);
     pool_left(s, true); /* all were taken: they are needed */
     pool_left(s, true);
@@ -111,7 +111,7 @@ static void test_other_kinds_come_and_go(void **state)
     assert_int_equal(fill(p, 0), 3);
     pool_lower(p, POOL_LOWER_MS);
     pool_lower(p, 2 * POOL_LOWER_MS);
-    assert_ptr_equal(pool_surplus(p, 0), s);
+    assert_ptr_equal(pool_take_surplus(p, 0), s);
     pool_left(s, true);
     pool_lower(p, 2 * POOL_LOWER_MS); /* the kind is forgotten */
     assert_int_equal(pool_shelf(p, &other, 0)->target, 0);
@@ -181,25 +181,25 @@ static void test_who_asks_has_the_room_of_who_does_not(void **state)
     pool_missed(p, first);
     assert_int_equal(fill(p, 0), 4);
     s = pool_shelf(p, &other, now);
-    assert_null(pool_surplus(p, now + 1)); /* nothing is missing */
+    assert_null(pool_take_surplus(p, now + 1)); /* nothing is missing */
     for (int i = 0; i < 3; i++)
         pool_missed(p, s);
-    assert_null(pool_surplus(p, now)); /* the first one is of this minute, too */
+    assert_null(pool_take_surplus(p, now)); /* the first one is of this minute, too */
     now++;
     pool_failed(s, now);
-    assert_null(pool_surplus(p, now)); /* it could not be made */
+    assert_null(pool_take_surplus(p, now)); /* it could not be made */
     pool_works(p);
     for (size_t left = 3; left >= 2; left--) {
-        assert_ptr_equal(pool_surplus(p, now), first);
+        assert_ptr_equal(pool_take_surplus(p, now), first);
         pool_left(first, true);
-        assert_null(pool_surplus(p, now)); /* there is room */
+        assert_null(pool_take_surplus(p, now)); /* there is room */
         assert_int_equal(fill(p, now), 1);
         assert_int_equal(first->spares, left);
     }
-    assert_null(pool_surplus(p, now)); /* the minimum stays */
+    assert_null(pool_take_surplus(p, now)); /* the minimum stays */
     pool_left(first, true);
     pool_shelf(p, &usual, now + POOL_LOWER_MS);
-    assert_null(pool_surplus(p, now + POOL_LOWER_MS)); /* its room is its own */
+    assert_null(pool_take_surplus(p, now + POOL_LOWER_MS)); /* its room is its own */
     assert_int_equal(fill(p, now), 1);
     pool_left(s, true);
     pool_left(s, true);
