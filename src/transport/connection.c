@@ -1,8 +1,8 @@
 /* Theory of operation. A connection is in one of five states: it collects a head, then a body, then
  * its request is being answered, then either the next head is collected or, when it is to be
  * closed, its last bytes go out and what the client still sends is thrown away for a moment (a
- * close on unread bytes would be a reset, which can overtake the answer). DEAD is for the sweep,
- * which alone frees, from the top of the loop.
+ * close on unread bytes would be a reset, which can overtake the answer). DEAD is for the sweep
+ * (connections.c), which alone frees, from the top of the loop.
  *
  * Reading goes through one buffer for all connections. A request that is there as a whole after one
  * read is parsed in its connection's buffer and answered; only one whose body is still to come gets
@@ -10,22 +10,18 @@
 #include "transport/connection.h"
 
 #include <errno.h>
-#include <event2/event_struct.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "transport/connection_private.h"
 
 enum {
-    READ_SIZE = 64 << 10,
-    INPUT_MAX = HTTP_HEAD_MAX + CONNECTION_BODY_MAX + 2 * READ_SIZE,
+    INPUT_MAX = HTTP_HEAD_MAX + CONNECTION_BODY_MAX + 2 * CONNECTION_READ,
     PIPELINED_MAX = 64 << 10, /* waits behind the request that is being answered */
     UNREAD_MAX = 8 << 20,     /* more waits, besides one large answer: it does not read */
-    MUCH = 256 << 10,         /* of it, where all together are too much */
     OUTPUT_MAX = 128 << 20,   /* with the one answer that may still be added then */
     GATHER_MAX = 64 << 10,    /* answers to one read go out together */
     KEPT_ROOM = 4 << 10,      /* of a buffer, from one request to the next */
@@ -40,38 +36,6 @@ struct pending {
     char             text[];
 };
 
-struct connection {
-    LIST_ENTRY(connection) entry;
-    SLIST_ENTRY(connection) work_entry;
-    struct connections *all;
-    int                 fd;
-    enum { READ_HEAD, READ_BODY, ANSWERING, LINGERING, DEAD } state;
-    bool                    works;   /* is in the list of work */
-    bool                    gathers; /* what was read is being answered */
-    bool                    closes;
-    bool                    shut; /* our end was said */
-    bool                    deaf; /* nothing is read for now */
-    struct event            readable, writable;
-    struct buf              in, out;
-    size_t                  in_from, out_from;       /* what lies before was taken */
-    size_t                  in_counted, out_counted; /* in the sums of all */
-    struct http_scan        scan;
-    const struct http_head *head; /* of the request at hand */
-    size_t                  head_size;
-    struct pending         *pending;
-    struct http_chunks      chunks;
-    size_t                  body_at, body_size;
-    void                   *note;
-    /* When its time is over, 0: never. One for a client that does nothing, or does not read; one
-     * for the request that is coming, which nothing but its last byte ends. */
-    int64_t due_ms, request_due_ms;
-    int64_t waits_since_ms; /* some of what we wrote, without a pause … */
-    size_t  largest;        /* … and of these the largest piece */
-    size_t  lingered;
-    void (*gone)(void *arg);
-    void *gone_arg;
-};
-
 static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
 static size_t waiting_in(const struct connection *c)
@@ -79,18 +43,12 @@ static size_t waiting_in(const struct connection *c)
     return c->in.size - c->in_from;
 }
 
-static size_t waiting_out(const struct connection *c)
-{
-    return c->out.size - c->out_from;
-}
-
 static void set_due(struct connection *c, int64_t ms)
 {
     c->due_ms = clock_ms() + ms;
 }
 
-/* Some of a request is there, and not all. */
-static bool is_receiving(const struct connection *c)
+bool connection_is_receiving(const struct connection *c)
 {
     return c->state == READ_BODY || (c->state == READ_HEAD && waiting_in(c) > 0);
 }
@@ -129,30 +87,21 @@ static void forget_pending(struct connection *c)
 
 /* ---- its end ---- */
 
-static void want_work(struct connection *c)
-{
-    if (!c->works) {
-        SLIST_INSERT_HEAD(&c->all->work, c, work_entry);
-    }
-    c->works = true;
-    later_ask(&c->all->sweep);
-}
-
-static void die(struct connection *c)
+void connection_die(struct connection *c)
 {
     if (c->state == DEAD)
         return;
     c->state = DEAD;
     event_del(&c->readable);
     event_del(&c->writable);
-    want_work(c);
+    connections_ask_sweep(c);
 }
 
 /* The kernel may have no memory for it: then nobody would hear of this connection again. */
 static void watch(struct connection *c, struct event *event)
 {
     if (event_add(event, NULL) < 0)
-        die(c);
+        connection_die(c);
 }
 
 static void set_deaf(struct connection *c, bool deaf)
@@ -164,10 +113,8 @@ static void set_deaf(struct connection *c, bool deaf)
     c->deaf = deaf;
 }
 
-static void connection_free(struct connection *c)
+void connection_free(struct connection *c)
 {
-    LIST_REMOVE(c, entry);
-    c->all->n--;
     event_del(&c->readable);
     event_del(&c->writable);
     fd_close(&c->fd);
@@ -201,13 +148,13 @@ static size_t send_some(struct connection *c, const void *data, size_t size)
     ssize_t n = send(c->fd, data, size, MSG_NOSIGNAL);
 
     if (n < 0 && errno != EAGAIN && errno != EINTR)
-        die(c);
+        connection_die(c);
     return n > 0 ? (size_t)n : 0;
 }
 
 static void flush(struct connection *c)
 {
-    size_t waited = waiting_out(c), sent;
+    size_t waited = connection_unread(c), sent;
 
     if (c->state == DEAD || waited == 0)
         return;
@@ -234,36 +181,9 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     flush(arg);
 }
 
-/* Of those for whom much waits, the one for whom it waits longest; if there is none, the heaviest.
- * So it is not who happens to be answered next, and reads. */
-static struct connection *find_slowest(const struct connections *all)
-{
-    struct connection *slowest = NULL, *heaviest = LIST_FIRST(&all->open);
-
-    for (struct connection *c = heaviest; c; c = LIST_NEXT(c, entry)) {
-        if (c->out.room >= MUCH && (!slowest || c->waits_since_ms <= slowest->waits_since_ms))
-            slowest = c;
-        if (c->out.room > heaviest->out.room)
-            heaviest = c;
-    }
-    return slowest ? slowest : heaviest;
-}
-
-static void drop_slowest(struct connections *all)
-{
-    struct connection *c = find_slowest(all);
-
-    all->counts.heavy += c->state != DEAD;
-    die(c);
-    buf_done(&c->out); /* now, not in the sweep: the next one to be answered needs the room */
-    buf_init(&c->out, OUTPUT_MAX);
-    c->out_from = 0;
-    count(c);
-}
-
 static void queue(struct connection *c, const char *data, size_t size)
 {
-    if (waiting_out(c) == 0) {
+    if (connection_unread(c) == 0) {
         set_due(c, IDLE_MS);
         c->waits_since_ms = clock_ms();
         c->largest = 0;
@@ -271,14 +191,21 @@ static void queue(struct connection *c, const char *data, size_t size)
     if (size > c->largest)
         c->largest = size;
     if (buf_add(&c->out, data, size) < 0) {
-        die(c);
+        connection_die(c);
         return;
     }
     count(c);
-    while (c->all->output > c->all->output_max)
-        drop_slowest(c->all);
+    connections_bound_output(c->all);
     if (c->state != DEAD && !c->gathers)
         watch(c, &c->writable);
+}
+
+void connection_cut_off(struct connection *c)
+{
+    connection_die(c);
+    c->out_from = c->out.size;
+    shrink(&c->out, &c->out_from, 0);
+    count(c);
 }
 
 void connection_write(struct connection *c, const void *data, size_t size)
@@ -287,13 +214,13 @@ void connection_write(struct connection *c, const void *data, size_t size)
 
     if (c->state == DEAD)
         return;
-    if (waiting_out(c) > UNREAD_MAX + c->largest) {
-        die(c);
+    if (connection_unread(c) > UNREAD_MAX + c->largest) {
+        connection_die(c);
         return;
     }
-    if (c->gathers && waiting_out(c) + size > GATHER_MAX)
+    if (c->gathers && connection_unread(c) + size > GATHER_MAX)
         flush(c);
-    if (waiting_out(c) == 0 && (!c->gathers || size > GATHER_MAX))
+    if (connection_unread(c) == 0 && (!c->gathers || size > GATHER_MAX))
         sent = send_some(c, data, size);
     if (sent < size && c->state != DEAD)
         queue(c, (const char *)data + sent, size - sent);
@@ -307,7 +234,7 @@ static void begin_request(struct connection *c)
     c->scan = (struct http_scan){0};
     c->note = NULL;
     c->request_due_ms = waiting_in(c) > 0 ? clock_ms() + c->all->request_ms : 0;
-    if (waiting_out(c) == 0)
+    if (connection_unread(c) == 0)
         set_due(c, IDLE_MS);
 }
 
@@ -316,7 +243,7 @@ static void begin_answer(struct connection *c)
 {
     c->state = ANSWERING;
     c->request_due_ms = 0;
-    if (waiting_out(c) == 0)
+    if (connection_unread(c) == 0)
         c->due_ms = 0;
 }
 
@@ -335,13 +262,13 @@ void connection_answered(struct connection *c)
     if (c->closes) {
         c->state = LINGERING;
         set_deaf(c, false);
-        if (waiting_out(c) == 0)
+        if (connection_unread(c) == 0)
             on_flushed(c);
         return;
     }
     begin_request(c);
     if (!c->gathers)
-        want_work(c); /* what was pipelined */
+        connections_ask_sweep(c); /* what was pipelined */
 }
 
 static void refuse(struct connection *c, int status, const char *why)
@@ -351,6 +278,13 @@ static void refuse(struct connection *c, int status, const char *why)
     c->all->ops->refuse(c->all->owner, c, status, why);
     forget_pending(c);
     c->in_from = c->in.size; /* whatever else it sent */
+}
+
+void connection_turn_away(struct connection *c, int status, const char *why)
+{
+    refuse(c, status, why);
+    shrink(&c->in, &c->in_from, 0);
+    count(c);
 }
 
 /* ---- in ---- */
@@ -493,15 +427,10 @@ static void tidy_input(struct connection *c)
         shrink(&c->in, &c->in_from, c->state == ANSWERING ? 0 : KEPT_ROOM);
     }
     count(c);
-    if (c->all->input > c->all->input_max && is_receiving(c)) {
-        c->all->counts.heavy++;
-        refuse(c, 503, "too many large requests at once: try again later");
-        shrink(&c->in, &c->in_from, 0);
-        count(c);
-    }
+    connections_bound_input(c);
 }
 
-static void take_requests(struct connection *c)
+void connection_take_requests(struct connection *c)
 {
     bool goes_on = true;
 
@@ -531,25 +460,19 @@ static void take_input(struct connection *c, size_t size)
         return;
     }
     if (buf_add(&c->in, c->all->read, size) < 0) {
-        die(c); /* cannot be: each state stops reading before */
+        connection_die(c); /* cannot be: each state stops reading before */
         return;
     }
     if (c->state == READ_HEAD && c->request_due_ms == 0) /* empty lines before it count, too */
         c->request_due_ms = clock_ms() + c->all->request_ms;
-    take_requests(c);
-}
-
-/* What is pipelined can wait with its client, and must not take the place of requests that come. */
-static bool can_wait(const struct connection *c)
-{
-    return c->state == ANSWERING && c->all->input > c->all->input_max / 2;
+    connection_take_requests(c);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct connection *c = arg;
-    bool               waits = can_wait(c); /* then only its end is news */
-    ssize_t            n = recv(fd, c->all->read, waits ? 1 : READ_SIZE, waits ? MSG_PEEK : 0);
+    bool               waits = connections_can_wait(c); /* then only its end is news */
+    ssize_t n = recv(fd, c->all->read, waits ? 1 : CONNECTION_READ, waits ? MSG_PEEK : 0);
 
     (void)what;
     if (n > 0 && waits)
@@ -557,139 +480,27 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     else if (n > 0)
         take_input(c, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-        die(c);
+        connection_die(c);
 }
 
-/* ---- all of them ---- */
-
-static void sweep(void *owner)
+struct connection *connection_new(struct connections *all, int fd_take)
 {
-    struct connections *all = owner;
+    struct connection *c = calloc(1, sizeof *c);
 
-    struct connection *c;
-
-    while ((c = SLIST_FIRST(&all->work))) {
-        SLIST_REMOVE_HEAD(&all->work, work_entry);
-        c->works = false;
-        if (c->state != DEAD) {
-            take_requests(c);
-            continue;
-        }
-        if (c->gone)
-            c->gone(c->gone_arg);
-        connection_free(c);
-        all->ops->quiet(all->owner);
-    }
-}
-
-static size_t most_connections(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 4 * 3 > CONNECTIONS_MAX)
-        return CONNECTIONS_MAX;
-    return limit.rlim_cur / 4 * 3;
-}
-
-void connections_init(struct connections *all, struct event_base *base, int64_t request_ms,
-                      const struct connection_ops *ops, void *owner)
-{
-    *all = (struct connections){
-        .base = base,
-        .max = most_connections(),
-        .input_max = CONNECTIONS_INPUT_MAX,
-        .output_max = CONNECTIONS_OUTPUT_MAX,
-        .request_ms = request_ms > 0 ? request_ms : CONNECTION_REQUEST_MS,
-        .read = malloc(READ_SIZE),
-        .ops = ops,
-        .owner = owner,
-    };
-    if (!all->read)
-        abort();
-    later_init(&all->sweep, base, sweep, all);
-}
-
-void connections_done(struct connections *all)
-{
-    struct connection *c;
-
-    while ((c = LIST_FIRST(&all->open)))
-        connection_free(c);
-    SLIST_INIT(&all->work);
-    later_done(&all->sweep);
-    free(all->read);
-}
-
-void connections_add(struct connections *all, int fd_take)
-{
-    static const char  crowded[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"
-                                   "Retry-After: 1\r\nContent-Length: 0\r\n\r\n";
-    struct connection *c;
-
-    if (all->n >= all->max) {
-        all->counts.crowded++;
-        send(fd_take, crowded, strlen(crowded), MSG_NOSIGNAL | MSG_DONTWAIT);
-        fd_close(&fd_take);
-        return;
-    }
-    c = calloc(1, sizeof *c);
     if (!c)
         abort();
     c->all = all;
     c->fd = fd_take;
-    LIST_INSERT_HEAD(&all->open, c, entry);
-    all->n++;
     buf_init(&c->in, INPUT_MAX);
     buf_init(&c->out, OUTPUT_MAX);
     event_assign(&c->readable, all->base, c->fd, EV_READ | EV_PERSIST, on_readable, c);
     event_assign(&c->writable, all->base, c->fd, EV_WRITE, on_writable, c);
     begin_request(c);
     watch(c, &c->readable);
+    return c;
 }
 
-/* While a request comes and nothing waits to be read, only the request's time counts. */
-static bool is_late(const struct connection *c, int64_t now)
-{
-    if (c->state == DEAD)
-        return false;
-    if (c->request_due_ms && c->request_due_ms <= now)
-        return true;
-    return c->due_ms && c->due_ms <= now && (c->request_due_ms == 0 || waiting_out(c) > 0);
-}
-
-static void end_late(struct connection *c)
-{
-    if (!is_receiving(c) || waiting_out(c) > 0) {
-        die(c);
-        return;
-    }
-    c->all->counts.slow++;
-    refuse(c, 408, "a request must be complete within its time");
-    shrink(&c->in, &c->in_from, 0);
-    count(c);
-}
-
-void connections_tick(struct connections *all)
-{
-    struct connection *c;
-    int64_t            now = clock_ms();
-
-    LIST_FOREACH (c, &all->open, entry) /* none is freed here */
-        if (is_late(c, now))
-            end_late(c);
-}
-
-bool connections_are_busy(const struct connections *all)
-{
-    const struct connection *c;
-
-    LIST_FOREACH (c, &all->open, entry)
-        if (c->state != DEAD && (c->state == ANSWERING || waiting_out(c) > 0))
-            return true;
-    return false;
-}
-
-/* ---- one ---- */
+/* ---- what the ops ask and tell ---- */
 
 const struct http_head *connection_head(const struct connection *c)
 {

@@ -19,6 +19,7 @@
 #include "mcp/revision.h"
 #include "mcp/rpc.h"
 #include "transport/address.h"
+#include "transport/connections.h"
 #include "transport/http_session.h"
 #include "transport/origin.h"
 #include "transport/post.h"

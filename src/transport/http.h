@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "mcp/server.h"
 
-struct connection_counts; /* transport/connection.h */
+struct connection_counts; /* transport/connections.h */
 struct http_server;
 
 struct http_options {

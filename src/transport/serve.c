@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "transport/connection.h"
+#include "transport/connections.h"
 #include "transport/stdio.h"
 
 /* With what comes after it, two seconds: so long official clients wait before they kill. */

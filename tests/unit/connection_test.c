@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "transport/connection.h"
+#include "transport/connections.h"
 
 enum { REQUEST_MS = 10000, LARGE = 1 << 20, CLIENTS_MAX = 64 };
 
