@@ -53,7 +53,7 @@ export async function startHttpAfter(t, commands, ...options) {
   const address = options[0]?.startsWith('unix:') ? options.shift() : '127.0.0.1:0';
   const child = spawn('/bin/sh', ['-c', `${commands}; exec "$0" "$@"`, program, '--http', address, ...options],
     { stdio: ['ignore', 'ignore', 'pipe'] });
-  const exited = once(child, 'exit');
+  const exited = once(child, 'close'); // its last words, too
   let log = '';
   child.stderr.setEncoding('utf8');
   const listening = new Promise((resolve, reject) => {
@@ -80,7 +80,7 @@ export async function startHttpAfter(t, commands, ...options) {
 /** A server on stdio: `send` a message or a text, `next` the next message that fits. */
 export function startStdio(t, ...options) {
   const child = spawn(program, ['--stdio', ...options], { stdio: ['pipe', 'pipe', 'pipe'] });
-  const exited = once(child, 'exit');
+  const exited = once(child, 'close');
   const seen = [];
   let log = '';
   let wake = () => {};
