@@ -91,7 +91,8 @@ static void lose_first(struct box *b, const struct err *e)
     t->ops->lost(t->owner, e);
 }
 
-/* A second try may fare better; but not after who asked has waited for as long as one may take. */
+/* Nobody waits until it is cleaned up. A second sandbox may fare better; but not after who asked
+ * has waited for as long as one may take. */
 static void on_failed(void *owner, const struct err *e)
 {
     struct box *b = owner;

@@ -82,8 +82,6 @@ static void begin_end(struct sandbox *s)
     child_wake(&s->jail); /* one that was stopped would clean up nothing */
     bool is_vain = !s->greeted && s->err.kind == ERR_TIMEOUT && s->engine->end_ms > VAIN_MS;
     deadline_set(&s->deadline, is_vain ? VAIN_MS : s->engine->end_ms);
-    if (!s->greeted && !s->stop_wanted && s->ops->failed)
-        s->ops->failed(s->owner, &s->err);
 }
 
 static void finish(struct sandbox *s)
@@ -114,10 +112,13 @@ static void step(void *owner)
         deadline_set(&s->deadline, LAST_WORDS_MS);
         return;
     }
+    bool fails = s->err.kind && !s->stop_wanted && !s->ending;
     if ((s->stop_wanted || s->err.kind) && !s->ending)
         begin_end(s);
     if (s->ending)
         tell_channels(s); /* also those that somebody opened since */
+    if (fails && s->ops->failed)
+        s->ops->failed(s->owner, &s->err);
     if (s->ending && s->jail_exited && !s->sweeping)
         finish(s);
 }

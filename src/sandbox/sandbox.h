@@ -26,8 +26,8 @@ struct sandbox_ops {
     void (*walls)(void *owner, const json_t *list);
     /* Init answers: all steps of the jail went well. Once; may be NULL. */
     void (*ready)(void *owner);
-    /* It will never be ready, and why; `done` still comes, after all that may take long. May be
-     * NULL. */
+    /* It ends without having been stopped, and why; its channels were told. Once; `done` still
+     * comes, after all that may take long. May be NULL. */
     void (*failed)(void *owner, const struct err *e);
 };
 

@@ -88,6 +88,10 @@ static void add_failure(struct mcp_call *c, const struct commands_result *r, con
     const json_t            *row = json_array_get(rows, r->n - 1);
     char                     ending[RUN_ENDING_MAX], how[RUN_ENDING_MAX + 16];
 
+    if (last->verdict == VERDICT_SANDBOX_LOST) {
+        errors_text(c, RUN_LOST, last->err.msg);
+        return;
+    }
     run_ending(last, ending);
     if (is_limit(last->verdict)) /* which one, its end does not say */
         snprintf(how, sizeof how, "%s (%s)", verdict_name(last->verdict), ending);

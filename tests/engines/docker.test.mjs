@@ -8,7 +8,7 @@ import { describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { answer, assertRefused, contained, daemonName, fill, judged, limit, list, read, run, start, tempDir, until, writeFiles } from '../integration/jerboa.mjs';
-import { connect, connectFor, printed, refused, text, variants } from '../integration/tools.mjs';
+import { connect, connectFor, printed, refused, text, texts, variants } from '../integration/tools.mjs';
 
 const engine = process.env.JERBOA_TEST_ENGINE;
 assert.ok(engine, 'tests/engines/run.mjs starts a daemon for it');
@@ -139,7 +139,7 @@ describe(engine, limit, () => {
     fs.mkdirSync(path.join(dir, 'etc'));
     await promisify(execFile)('tar', ['-C', dir, '-cf', archive, 'etc']);
     await docker('import', archive, 'jerboa-no-node');
-    assert.match((await run(['--image', 'jerboa-no-node', '-e', '1'])).stderr, /^jerboa: the image has no Node\.js: there is no 'node' on its PATH\n$/m);
+    assert.match((await run(['--image', 'jerboa-no-node', '-e', '1'])).stderr, /^jerboa: the image has no 'node' on its PATH\n$/m);
     assertRefused(await run(['--image', '--privileged', '-e', '1']), /is no name of an image/);
   });
 
@@ -165,6 +165,20 @@ describe(engine, limit, () => {
     const dir = tempDir(t), late = path.join(dir, 'late'); // is there when a client has ended
     const s = await connectFor(t, variants['stdio, modern'], ['--pool', '1'], runsInstead(dir, `cat >/dev/null; sleep 5; : >${late}`));
     refused(await s.once('1'), /^The sandbox could not be started: the container engine did not start the sandbox within 30 seconds/);
+    assert.ok(!fs.existsSync(late));
+  });
+
+  test('who asks for a sandbox that was lost does not wait until it is cleaned up', async (t) => {
+    const dir = tempDir(t), late = path.join(dir, 'late');
+    const s = await connectFor(t, variants['stdio, modern'], [], runsInstead(dir, `$client run "$@"; exec >&-; sleep 5; : >${late}`));
+    const id = text(await s.call('sandbox_initialize', {})), asked = s.call('sandbox_exec', { container_id: id, commands: ['touch here; sleep 100'] });
+    const [container] = (await docker('ps', '--quiet', '--filter', 'label=mcp-sandbox=true')).split('\n');
+    await until(async () => (await docker('exec', container, 'ls', '/workspace')).includes('here'), () => 'it does not run');
+    await docker('kill', container);
+    const lost = await asked;
+    assert.ok(lost.isError);
+    assert.match(texts(lost).join('\n'), /^Error during execution: sandbox_lost: .*: run it again in a new sandbox/m);
+    refused(await s.call('run_js', { container_id: id, code: '1' }), /^Sandbox '.*' is unknown or has expired/);
     assert.ok(!fs.existsSync(late));
   });
 
@@ -270,7 +284,8 @@ describe(engine, limit, () => {
 
   test('a service of podman is refused in one sentence', { skip: engine !== 'podman' && 'where podman is' }, async () => {
     for (const [args, env] of [[[], { CONTAINER_HOST: 'unix:///nonexistent/socket' }], [[], { CONTAINER_CONNECTION: 'x' }], [['--remote'], {}]])
-      assertRefused(await run([...args, '--explain', '-e', '1'], { env }), /podman is asked on this machine alone/);
+      for (const more of [[], ['--explain']])
+        assertRefused(await run([...args, ...more, '-e', '1'], { env }), /^jerboa: podman is asked on this machine alone/);
   });
 
   test('auto passes by a docker that does not answer', { skip: engine !== 'podman' && 'where podman is' }, async (t) => {
