@@ -35,6 +35,13 @@ before(async () => {
 });
 
 describe('auto', only, () => {
+  test('a docker that is passed by is told of when podman fails', async (t) => {
+    const dir = tempDir(t);
+    fs.writeFileSync(path.join(dir, 'podman'), '#!/bin/sh\necho it is sad >&2\nexit 1\n', { mode: 0o755 });
+    const env = { ...auto, DOCKER_HOST: nowhere.DOCKER_HOST, PATH: `${dir}:${process.env.PATH}` };
+    assertRefused(await run(['--image', 'of/others:1', '-e', '1'], { env }), /^jerboa: podman does not answer: it is sad; docker was passed by, for nobody listens to you at its socket\n$/);
+  });
+
   test('an image of node is native', async () => {
     assert.deepEqual(answer(await run(['-e', 'console.log(1)'], { env: auto })), 1);
     assert.deepEqual(answer(await run(['-e', 'console.log(1)'], { env: { ...auto, ...nowhere } })), 1); // no daemon is asked
@@ -204,18 +211,19 @@ describe('images', limit, () => {
     await docker('import', archive, 'of/others:no-node');
     const s = await connectFor(t, stdio, [], own);
     for (const r of [await s.once('1', { image: 'of/others:no-node' }), await s.call('sandbox_initialize', { image: 'of/others:no-node' })])
-      refused(r, /^There is no Node\.js for this image: the image has no Node\.js: there is no 'node' on its PATH: leave image out, or name another one/);
+      refused(r, /^This image cannot be used: the image has no 'node' on its PATH: leave image out, or name another one/);
   });
 
-  test('one whose Node does not end is not waited for', async (t) => {
-    const node = path.join(tempDir(t), 'node'), image = 'of/others:endless';
-    fs.writeFileSync(node, '#!/bin/sh\nsleep 1000 &\nexec sleep 1000\n', { mode: 0o755 });
-    const id = await docker('create', 'node:24', 'true');
-    await docker('cp', node, `${id}:/usr/local/bin/node`);
-    await docker('commit', id, image);
-    await docker('rm', id);
-    const s = await connectFor(t, stdio, [], own);
-    refused(await s.once('1', { image }), /^There is no Node\.js for this image: the image has no Node\.js: its 'node --version' does not end/);
+  test('one whose Node does not tell its version is not waited for, nor believed', async (t) => {
+    const node = path.join(tempDir(t), 'node'), image = 'of/others:mute', s = await connectFor(t, stdio, [], own);
+    for (const script of ['sleep 1000 &\nexec sleep 1000', 'exit 0']) {
+      fs.writeFileSync(node, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+      const id = await docker('create', 'node:24', 'true');
+      await docker('cp', node, `${id}:/usr/local/bin/node`);
+      await docker('commit', id, image);
+      await docker('rm', id);
+      refused(await s.once('1', { image }), /^This image cannot be used: the image's \/usr\/local\/bin\/node does not run: it does not tell its version/);
+    }
   });
 
   test('one whose Node does not run says why', async (t) => {
@@ -232,7 +240,7 @@ describe('images', limit, () => {
       execFileSync('tar', ['-C', root, '-cf', archive, 'bin']);
       await docker('import', archive, image);
       for (const r of [await s.once('1', { image }), await s.call('sandbox_initialize', { image })])
-        refused(r, new RegExp(`^There is no Node\\.js for this image: the image has no Node\\.js: its /bin/node does not run: ${why}`));
+        refused(r, new RegExp(`^This image cannot be used: the image's /bin/node does not run: ${why}`));
     }
   });
 });
