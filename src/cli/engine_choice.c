@@ -14,7 +14,12 @@
 
 enum { LOOK_MS = 5000 };
 
-static const struct engine *find_containers(void)
+static bool is_deaf(const struct engine *engine)
+{
+    return endpoint_is_deaf(engine->name) || (engine == &podman && podman_check(false, NULL) < 0);
+}
+
+static const struct engine *find_containers(const struct engine **ret_passed_by)
 {
     static const struct engine *const by_preference[] = {&docker, &podman};
     const struct engine              *first = NULL;
@@ -23,8 +28,10 @@ static const struct engine *find_containers(void)
     for (size_t i = 0; i < sizeof by_preference / sizeof by_preference[0]; i++) {
         if (program_on_path(by_preference[i]->name, path, NULL) < 0)
             continue;
-        if (!endpoint_is_deaf(by_preference[i]->name))
+        if (!is_deaf(by_preference[i])) {
+            *ret_passed_by = first;
             return by_preference[i];
+        }
         if (!first)
             first = by_preference[i];
     }
@@ -53,8 +60,10 @@ int engine_choice_make(const char *name, struct engine_choice *ret, struct err *
         return err_set(e, ERR_INVALID,
                        "--engine '%.60s' is unknown: there are native, docker, podman and auto",
                        name);
+    if (named == &podman)
+        TRY(podman_check(false, e));
     *ret = (struct engine_choice){.of_node = named ? named : &native, .is_auto = !named};
-    ret->of_others = named ? (named == &native ? NULL : named) : find_containers();
+    ret->of_others = named ? (named == &native ? NULL : named) : find_containers(&ret->passed_by);
     ret->native_works = !ret->of_others || native_works(ret->why);
     if (ret->is_auto && !ret->native_works)
         ret->of_node = ret->of_others;
@@ -84,7 +93,11 @@ int engine_choice_explain(const struct engine_choice *choice, const char *image,
     struct err failed = *e;
     bool       is_node = image_parse(image, &(struct image){0}, NULL) == 0;
 
-    return *choice->why && is_node
-               ? err_set(e, failed.kind, "%s; native cannot work here: %s", failed.msg, choice->why)
-               : -1;
+    if (choice->passed_by)
+        err_set(e, failed.kind, "%s; %s was passed by, for nobody listens to you at its socket",
+                failed.msg, choice->passed_by->name);
+    failed = *e;
+    if (*choice->why && is_node)
+        err_set(e, failed.kind, "%s; native cannot work here: %s", failed.msg, choice->why);
+    return -1;
 }

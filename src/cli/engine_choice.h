@@ -9,6 +9,7 @@
 
 struct engine_choice {
     const struct engine *of_node, *of_others;   /* of_others: or NULL, then there are no others */
+    const struct engine *passed_by;             /* auto: nobody listens at its socket; or NULL */
     bool                 is_auto, native_works; /* native_works: as far as it was looked at */
     char                 why[ERR_MSG_MAX];      /* auto: why native cannot work here; "": it can, or
                                                    there was no choice */
@@ -20,6 +21,6 @@ int engine_choice_make(const char *name, struct engine_choice *ret, struct err *
 const struct engine *engine_choice_for(const struct engine_choice *choice, const char *image,
                                        struct err *e);
 
-/* A sandbox of the image failed by `e`: if native was wanted for it, why it was not is part of the
- * sentence. */
+/* A sandbox of the image failed by `e`: which engines were wanted before, and why they were not
+ * taken, is part of the sentence. */
 int engine_choice_explain(const struct engine_choice *choice, const char *image, struct err *e);

@@ -14,6 +14,12 @@ static bool is_rootless(void)
 
 static const struct engine_gap *gaps(void)
 {
+    static const struct engine_gap of_root[] = {
+        {"user-namespace", "containers of root's podman have none"},
+        {"uid-range", "containers have FILES_DIR's owner's uid or yours"},
+        {"landlock", "containers have none"},
+        {0},
+    };
     static const struct engine_gap of_user[] = {
         {"cgroup", "for ordinary users podman limits nothing with cgroup v1"},
         {"uid-range", "root inside is who runs Jerboa"},
@@ -22,7 +28,7 @@ static const struct engine_gap *gaps(void)
     };
     bool is_v2 = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
 
-    return !is_rootless() ? docker.gaps() : is_v2 ? &of_user[1] : of_user;
+    return !is_rootless() ? of_root : is_v2 ? &of_user[1] : of_user;
 }
 
 /* Where cgroups of both versions are mounted, crun refuses to work, and podman takes it before
@@ -39,6 +45,15 @@ static bool is_led_away(void)
     const char *host = getenv("CONTAINER_HOST"), *connection = getenv("CONTAINER_CONNECTION");
 
     return (host && *host) || (connection && *connection);
+}
+
+int podman_check(bool is_remote, struct err *e)
+{
+    if (!is_remote && !is_led_away())
+        return 0;
+    return err_set(e, ERR_UNAVAILABLE,
+                   "podman is asked on this machine alone: leave out --remote, and unset "
+                   "CONTAINER_HOST and CONTAINER_CONNECTION, which lead it to a service");
 }
 
 /* What it would do unless told not to; the first only in a network of its own. */
@@ -61,13 +76,7 @@ static json_t *plan(const struct engine_spec *spec, struct err *e)
         .is_rootless = is_rootless(),
     };
 
-    if (spec->remote || is_led_away()) {
-        err_set(e, ERR_UNAVAILABLE,
-                "podman is asked on this machine alone: leave out --remote, and unset "
-                "CONTAINER_HOST and CONTAINER_CONNECTION, which lead it to a service");
-        return NULL;
-    }
-    return docker_plan(spec, &d, e);
+    return podman_check(spec->remote, e) < 0 ? NULL : docker_plan(spec, &d, e);
 }
 
 const struct engine podman = {

@@ -5,3 +5,6 @@
 #include "engine/engine.h"
 
 extern const struct engine podman;
+
+/* -1: it would be asked on another machine, or through a service. */
+int podman_check(bool is_remote, struct err *e);
