@@ -16,7 +16,7 @@
       "call sandbox_initialize for a new one")                                                     \
     X(BAD_IMAGE, "Image '%.80s' is not a version of Node.js",                                      \
       "leave image out, or name one like node:lts-slim, node:24 or node:24.1.0")                   \
-    X(NO_RUNTIME, "There is no Node.js for this image: %s",                                        \
+    X(NO_RUNTIME, "This image cannot be used: %s",                                                 \
       "leave image out, or name another one; if a registry did not answer, try again later")       \
     X(TOO_MANY, "You have %zu sandboxes, as many as this server allows",                           \
       "stop one with sandbox_stop")                                                                \
