@@ -39,18 +39,40 @@ static void tell_changed(const struct box *b)
         b->all->ops->changed(b->all->owner, b->owner);
 }
 
-static void lose_line(struct box *b)
+static void leave_line(struct turn *t)
 {
-    struct err lost = b->err;
+    struct turn **at;
+
+    for (at = &t->box->line; *at != t; at = &(*at)->next)
+        assert(*at);
+    *at = t->next;
+}
+
+static void lose(struct turn *t)
+{
+    const struct box *b = t->box;
+    struct err        lost = b->err;
 
     if (!lost.kind)
         err_set(&lost, ERR_UNAVAILABLE, "sandbox %s was stopped", b->id);
-    while (b->line) {
-        struct turn *t = b->line;
-        b->line = t->next;
-        t->box = NULL;
-        t->ops->lost(t->owner, &lost);
-    }
+    leave_line(t);
+    t->box = NULL;
+    t->ops->lost(t->owner, &lost);
+}
+
+static void lose_line(struct box *b)
+{
+    while (b->line)
+        lose(b->line);
+}
+
+/* Whose turn has not come. */
+static void lose_who_waits(struct box *b)
+{
+    struct turn *t;
+
+    while ((t = b->line && b->line->is_on ? b->line->next : b->line))
+        lose(t);
 }
 
 /* ---- the sandbox ---- */
@@ -91,17 +113,17 @@ static void lose_first(struct box *b, const struct err *e)
     t->ops->lost(t->owner, e);
 }
 
-/* Nobody waits until it is cleaned up. A second sandbox may fare better; but not after who asked
- * has waited for as long as one may take. */
+/* Nobody waits until it is cleaned up: who has his turn was told by what he has in it. A second
+ * sandbox may fare better; but not after who asked has waited for as long as one may take. */
 static void on_failed(void *owner, const struct err *e)
 {
     struct box *b = owner;
 
-    if (may_start_again(b) && e->kind != ERR_TIMEOUT)
+    if (may_start_again(b) && !sandbox_has_run(b->sandbox) && e->kind != ERR_TIMEOUT)
         return;
     if (!b->err.kind)
         b->err = *e;
-    lose_line(b);
+    lose_who_waits(b);
     later_ask(&b->later);
 }
 
@@ -406,15 +428,6 @@ void turn_start(struct turn *t, struct box *b, const char *call, const struct tu
         at = &(*at)->next;
     *at = t;
     later_ask(&b->later);
-}
-
-static void leave_line(struct turn *t)
-{
-    struct turn **at;
-
-    for (at = &t->box->line; *at != t; at = &(*at)->next)
-        assert(*at);
-    *at = t->next;
 }
 
 void turn_go_first(struct turn *t)

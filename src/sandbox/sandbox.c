@@ -158,7 +158,7 @@ static void sweep(struct sandbox *s)
         deadline_set(&s->deadline, s->engine->end_ms);
 }
 
-/* A jail cleans up however it fails. A client of a daemon fails with its daemon, or with who
+/* A jail cleans up unless it is killed. A client of a daemon fails with its daemon, or with who
  * watches over its container; one that does not waits until its container is removed. */
 static bool leaves_something(const struct sandbox *s, int status)
 {

@@ -169,17 +169,25 @@ describe(engine, limit, () => {
   });
 
   test('who asks for a sandbox that was lost does not wait until it is cleaned up', async (t) => {
-    const dir = tempDir(t), late = path.join(dir, 'late');
-    const s = await connectFor(t, variants['stdio, modern'], [], runsInstead(dir, `$client run "$@"; exec >&-; sleep 5; : >${late}`));
-    const id = text(await s.call('sandbox_initialize', {})), asked = s.call('sandbox_exec', { container_id: id, commands: ['touch here; sleep 100'] });
-    const [container] = (await docker('ps', '--quiet', '--filter', 'label=mcp-sandbox=true')).split('\n');
-    await until(async () => (await docker('exec', container, 'ls', '/workspace')).includes('here'), () => 'it does not run');
-    await docker('kill', container);
-    const lost = await asked;
-    assert.ok(lost.isError);
-    assert.match(texts(lost).join('\n'), /^Error during execution: sandbox_lost: .*: run it again in a new sandbox/m);
-    refused(await s.call('run_js', { container_id: id, code: '1' }), /^Sandbox '.*' is unknown or has expired/);
-    assert.ok(!fs.existsSync(late));
+    for (const pool of [0, 1]) {
+      const dir = tempDir(t), late = path.join(dir, 'late');
+      const s = await connectFor(t, variants['stdio, modern'], ['--pool', `${pool}`], runsInstead(dir, `$client run "$@"; exec >&-; sleep 5; : >${late}`));
+      const id = text(await s.call('sandbox_initialize', {})), asked = s.call('sandbox_exec', { container_id: id, commands: ['touch here; sleep 100'] });
+      const waits = s.call('run_js', { container_id: id, code: '1' });
+      let container;
+      await until(async () => {
+        for (const one of (await docker('ps', '--quiet', '--filter', 'label=mcp-sandbox=true')).split('\n').filter(Boolean))
+          if ((await docker('exec', one, 'ls', '/workspace').catch(() => '')).includes('here')) container = one;
+        return container;
+      }, () => 'it does not run');
+      await docker('kill', container);
+      const lost = await asked;
+      assert.ok(lost.isError);
+      assert.match(texts(lost).join('\n'), /^Error during execution: sandbox_lost: .*: run it again in a new sandbox/m);
+      refused(await waits, /^The call was not run: .*: call sandbox_initialize for a new sandbox/);
+      refused(await s.call('run_js', { container_id: id, code: '1' }), /^Sandbox '.*' is unknown or has expired/);
+      assert.ok(!fs.existsSync(late));
+    }
   });
 
   test('doctor believes what it tried, and its lines agree', async (t) => {

@@ -172,7 +172,7 @@ async function serve(t, args) {
 function assertAnswered(r, what) {
   if (!r.isError) return;
   // Of commands, what they printed stands in front, and behind the sentence.
-  const texts = r.content.map((c) => c.text), command = texts.find((words) => words?.startsWith('Command '));
+  const texts = r.content.map((c) => c.text), command = texts.find((words) => /^(Command |Error during execution: )/.test(words));
   const text = command?.replace(/:\n[^]*$/, '.') ?? texts[0];
   assert.match(text, /^[^\n]+\.$/, what);
   assert.doesNotMatch(text, /[\0-\x1f\x7f-\x9f]/, what);
