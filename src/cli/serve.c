@@ -419,6 +419,9 @@ static void tell_engines(const struct engine_choice *c)
 {
     if (!c->is_auto || !c->of_others)
         return;
+    if (c->passed_by)
+        log_line(LOG_WARN, "engine", "%s was passed by, for nobody listens to you at its socket",
+                 c->passed_by->name);
     if (*c->why)
         log_line(LOG_WARN, "engine", "native cannot work here, so %s makes all sandboxes: %s",
                  c->of_others->name, c->why);

@@ -1,5 +1,6 @@
 #include "loop/stream.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -179,6 +180,7 @@ void stream_hang_up(struct stream *s)
 
 void stream_end_output(struct stream *s)
 {
+    assert(s->out_fd != s->in_fd);
     if (s->writable)
         event_del(s->writable);
     fd_close(&s->out_fd);

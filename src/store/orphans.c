@@ -121,7 +121,7 @@ static void delete_container(const char *told, const char *id, int64_t left_ms)
 }
 
 /* True: it was one of them. */
-static bool end_one(const struct process *p, const char *names, int64_t end_ms)
+static bool end_one(const struct process *p, const char *names, int64_t end_ms, bool is_late)
 {
     const char *name = value_of(p, p->is_conmon ? "-n" : "--name=");
     int64_t     left_ms = end_ms - clock_ms();
@@ -131,13 +131,13 @@ static bool end_one(const struct process *p, const char *names, int64_t end_ms)
     const char *runtime = value_of(p, "-r"), *id = value_of(p, "-c");
     if (p->is_conmon && runtime && id && left_ms > 0)
         delete_container(runtime, id, left_ms);
-    else if (!p->is_conmon && left_ms <= 0)
+    else if (!p->is_conmon && is_late)
         pidfd_send_signal(p->proc_fd, SIGKILL, NULL, 0);
     return true;
 }
 
 /* True: there was none. */
-static bool end_those_of_now(const char *names, int64_t end_ms)
+static bool end_those_of_now(const char *names, int64_t end_ms, bool are_late)
 {
     DIR                 *proc = opendir("/proc");
     const struct dirent *d;
@@ -147,7 +147,7 @@ static bool end_those_of_now(const char *names, int64_t end_ms)
     while (proc && (d = readdir(proc))) {
         if (!isdigit((unsigned char)d->d_name[0]) || !read_process(d->d_name, &p))
             continue;
-        if (end_one(&p, names, end_ms))
+        if (end_one(&p, names, end_ms, are_late))
             were_there = true;
         process_done(&p);
     }
@@ -158,11 +158,13 @@ static bool end_those_of_now(const char *names, int64_t end_ms)
 
 bool orphans_end(const char *names, int64_t end_ms)
 {
-    for (int pause_ms = PAUSE_MS; !end_those_of_now(names, end_ms);
+    for (int pause_ms = PAUSE_MS;;
          pause_ms = pause_ms < PAUSE_MAX_MS ? 2 * pause_ms : PAUSE_MAX_MS) {
-        if (clock_ms() > end_ms)
+        bool is_late = clock_ms() >= end_ms; /* then all are looked at once more */
+        if (end_those_of_now(names, end_ms, is_late))
+            return true;
+        if (is_late)
             return false;
         poll(NULL, 0, pause_ms);
     }
-    return true;
 }

@@ -215,8 +215,8 @@ describe('images', limit, () => {
   });
 
   test('one whose Node does not tell its version is not waited for, nor believed', async (t) => {
-    const node = path.join(tempDir(t), 'node'), image = 'of/others:mute', s = await connectFor(t, stdio, [], own);
-    for (const script of ['sleep 1000 &\nexec sleep 1000', 'exit 0']) {
+    const node = path.join(tempDir(t), 'node'), s = await connectFor(t, stdio, [], own);
+    for (const [image, script] of [['of/others:endless', 'sleep 1000 &\nexec sleep 1000'], ['of/others:mute', 'exit 0']]) {
       fs.writeFileSync(node, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
       const id = await docker('create', 'node:24', 'true');
       await docker('cp', node, `${id}:/usr/local/bin/node`);

@@ -64,7 +64,7 @@ static void out_of_time(void **state)
     assert_string_equal(c.output, "");
     assert_int_equal(c.status, 128 + 9);
     e = (struct err){0};
-    assert_int_equal(run("echo one; exec sleep 60 >/dev/null", 50, &c, &e), -1);
+    assert_int_equal(run("echo one; exec sleep 60 >/dev/null", 1000, &c, &e), -1);
     assert_int_equal(e.kind, ERR_TIMEOUT);
     assert_string_equal(c.output, "one");
 }
