@@ -39,23 +39,22 @@ static void tell_changed(const struct box *b)
         b->all->ops->changed(b->all->owner, b->owner);
 }
 
-static void leave_line(struct turn *t)
+static void leave_line(struct box *b, struct turn *t)
 {
     struct turn **at;
 
-    for (at = &t->box->line; *at != t; at = &(*at)->next)
+    for (at = &b->line; *at != t; at = &(*at)->next)
         assert(*at);
     *at = t->next;
 }
 
-static void lose(struct turn *t)
+static void lose(struct box *b, struct turn *t)
 {
-    const struct box *b = t->box;
-    struct err        lost = b->err;
+    struct err lost = b->err;
 
     if (!lost.kind)
         err_set(&lost, ERR_UNAVAILABLE, "sandbox %s was stopped", b->id);
-    leave_line(t);
+    leave_line(b, t);
     t->box = NULL;
     t->ops->lost(t->owner, &lost);
 }
@@ -63,7 +62,7 @@ static void lose(struct turn *t)
 static void lose_line(struct box *b)
 {
     while (b->line)
-        lose(b->line);
+        lose(b, b->line);
 }
 
 /* Whose turn has not come. */
@@ -72,7 +71,7 @@ static void lose_who_waits(struct box *b)
     struct turn *t;
 
     while ((t = b->line && b->line->is_on ? b->line->next : b->line))
-        lose(t);
+        lose(b, t);
 }
 
 /* ---- the sandbox ---- */
@@ -434,7 +433,7 @@ void turn_go_first(struct turn *t)
 {
     struct turn **at = &t->box->line;
 
-    leave_line(t);
+    leave_line(t->box, t);
     if (*at && (*at)->is_on)
         at = &(*at)->next;
     t->next = *at;
@@ -445,7 +444,7 @@ void turn_end(struct turn *t)
 {
     if (!t->box)
         return;
-    leave_line(t);
+    leave_line(t->box, t);
     later_ask(&t->box->later);
     t->box = NULL;
 }
