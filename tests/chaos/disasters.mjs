@@ -97,16 +97,16 @@ function killJail(world, jail) {
   return true;
 }
 
-/** Podman may leave the empty group of its container. */
-function killConmon(world, conmon) {
+/** Its container, whose empty groups podman may leave; so does docker, if it was just being made, whoever asked for it. */
+function killKeeper(world, keeper) {
   let id;
-  try { id = /\0-c\0([0-9a-f]{64})\0/.exec(fs.readFileSync(`/proc/${conmon}/cmdline`, 'latin1'))?.[1]; } catch { /* it is just going */ }
-  if (!id || !signal(conmon, 'SIGKILL')) return false;
+  try { id = /\0-(?:c|id)\0([0-9a-f]{64})\0/.exec(fs.readFileSync(`/proc/${keeper}/cmdline`, 'latin1'))?.[1]; } catch { /* it is just going */ }
+  if (!id || !signal(keeper, 'SIGKILL')) return false;
   world.abandon(id);
   return true;
 }
 
-const killers = { jail: killJail, conmon: killConmon };
+const killers = { jail: killJail, conmon: killKeeper, shim: killKeeper };
 
 const kill = (whom) => ({
   name: `SIGKILL of ${article(whom)} ${whom}`,

@@ -155,8 +155,8 @@ export async function makeWorld() {
     groups: () => [...ownCgroups(), pids, ...(daemon ? list('/sys/fs/cgroup').map((name) => path.join('/sys/fs/cgroup', name, daemon.group)) : [])].flatMap((dir) => list(dir).filter((name) => group.test(name)).map((name) => path.join(dir, name)))
       .filter((dir) => !abandoned.has(path.basename(dir)) || read(path.join(dir, 'cgroup.procs')) !== ''),
 
-    /** Podman may not remove the group of a container whose conmon was killed, once it is empty. */
-    abandon: (id) => abandoned.add(`libpod-${id}`),
+    /** Once they are empty, nobody may remove the groups of a container whose conmon or shim was killed. */
+    abandon(id) { for (const name of [id, `libpod-${id}`]) abandoned.add(name); },
 
     /** Of the daemon, all that it has: id, state and whose it is. Docker 20.10 may list for ever what it has no more. */
     containers() {
